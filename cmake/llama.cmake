@@ -1,0 +1,23 @@
+# llama.cpp as a dependency: its libraries through their CMake targets, nothing of it installed or committed. Its tools are
+# configured but built only on demand: ggml-rpc-server by the tests, llama-server and llama-quantize by bench/.
+if(NOT EXISTS "${OUTRIDER_LLAMA_SOURCE}/include/llama.h")
+  message(FATAL_ERROR "no llama.cpp source at '${OUTRIDER_LLAMA_SOURCE}': run ./run or ./test, which fetch the pinned version, "
+                      "or pass -DOUTRIDER_LLAMA_SOURCE=/path/to/llama.cpp")
+endif()
+
+set(BUILD_SHARED_LIBS OFF CACHE BOOL "" FORCE)
+set(GGML_RPC ON CACHE BOOL "" FORCE)
+set(LLAMA_BUILD_COMMON ON CACHE BOOL "" FORCE)
+set(LLAMA_BUILD_TOOLS ON CACHE BOOL "" FORCE)
+set(LLAMA_BUILD_SERVER ON CACHE BOOL "" FORCE)
+foreach(unused LLAMA_BUILD_TESTS LLAMA_BUILD_EXAMPLES LLAMA_BUILD_APP LLAMA_BUILD_UI LLAMA_USE_PREBUILT_UI LLAMA_BUILD_IS_DEV
+        LLAMA_OPENSSL LLAMA_TOOLS_INSTALL)
+  set(${unused} OFF CACHE BOOL "" FORCE)
+endforeach()
+set(GGML_CCACHE OFF CACHE BOOL "" FORCE)  # compiler.cmake has set the launcher
+if(OUTRIDER_SANITIZE STREQUAL "thread")
+  set(GGML_OPENMP OFF CACHE BOOL "" FORCE)  # TSan cannot see libgomp's synchronisation
+endif()
+
+set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)
+add_subdirectory("${OUTRIDER_LLAMA_SOURCE}" llama EXCLUDE_FROM_ALL SYSTEM)
