@@ -1,0 +1,103 @@
+#include "sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sampling/gumbel.h"
+#include "sampling/xtc.h"
+
+namespace outrider {
+namespace {
+
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+
+bool Allows(Filter& grammar, Token token) {
+  Candidate single{token, 1.0f, 0.0f};
+  Candidates candidates{&single, 1, true};
+  grammar.Apply(candidates);
+  return single.logit != kForbidden;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options, std::span<const Token> prompt,
+                                                 FilterFactory& factory) {
+  std::unique_ptr<Sampler> sampler(new Sampler(options));
+  const auto add = [&](std::unique_ptr<Filter> filter) {
+    if (filter) sampler->filters_.push_back(std::move(filter));
+  };
+  const bool greedy = options.temperature <= 0;
+  if (!options.logit_bias.empty()) add(factory.LogitBias(options.logit_bias));
+  if (options.repeat_penalty != 1 || options.frequency_penalty != 0 || options.presence_penalty != 0) {
+    add(factory.Penalties(options));
+  }
+  if (options.dry_multiplier != 0) add(factory.Dry(options));
+  // These keep the best candidate, so they cannot change a greedy choice.
+  if (!greedy && options.top_n_sigma > 0) add(factory.TopNSigma(options.top_n_sigma));
+  if (!greedy && options.top_k > 0) add(factory.TopK(options.top_k));
+  if (options.typical_p < 1) add(factory.TypicalP(options.typical_p));
+  if (!greedy && options.top_p < 1) add(factory.TopP(options.top_p));
+  if (!greedy && options.min_p > 0) add(factory.MinP(options.min_p));
+  for (Token token : prompt) {
+    for (auto& filter : sampler->filters_) filter->Accept(token);
+  }
+  if (!options.grammar.text.empty()) {
+    auto grammar = factory.Grammar(options.grammar);
+    if (!grammar.ok()) return grammar.status();
+    sampler->grammar_ = std::move(*grammar);
+  }
+  return sampler;
+}
+
+Token Sampler::Draw(std::span<const float> logits, Pos position) {
+  // Constraining the whole vocabulary is dear, and most tokens drawn fit the grammar anyway. With Gumbel noise the
+  // two-step draw has the same distribution as constraining first: who is best among the allowed is independent of
+  // whether a forbidden one is better.
+  const Token free_choice = DrawFiltered(logits, position, /*grammar_first=*/false);
+  if (!grammar_ || (free_choice != kNoToken && Allows(*grammar_, free_choice))) return free_choice;
+  return DrawFiltered(logits, position, /*grammar_first=*/true);
+}
+
+Token Sampler::DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first) {
+  const bool greedy = options_.temperature <= 0;
+  if (greedy && filters_.empty() && !grammar_first && options_.xtc_probability <= 0) {
+    last_ = {};
+    return BestToken(logits);
+  }
+  storage_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) storage_[i] = {static_cast<Token>(i), logits[i], 0.0f};
+  last_ = {storage_.data(), storage_.size(), false};
+  if (grammar_first) grammar_->Apply(last_);
+  for (auto& filter : filters_) filter->Apply(last_);
+  ApplyXtc(options_.xtc_probability, options_.xtc_threshold, options_.seed, position, last_);
+  return DrawToken(last_, options_.temperature, options_.seed, position);
+}
+
+void Sampler::Accept(Token token) {
+  for (auto& filter : filters_) filter->Accept(token);
+  if (grammar_) grammar_->Accept(token);
+}
+
+std::vector<Candidate> Sampler::LastCandidates() const {
+  std::vector<Candidate> result(last_.begin(), last_.end());
+  std::erase_if(result, [](const Candidate& c) { return c.logit == kForbidden; });
+  std::sort(result.begin(), result.end(), [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  });
+  if (options_.temperature <= 0 && !result.empty()) result.erase(result.begin() + 1, result.end());
+  const double scale = options_.temperature > 0 ? 1.0 / options_.temperature : 1.0;
+  double sum = 0;
+  for (const Candidate& c : result) sum += std::exp((c.logit - result.front().logit) * scale);
+  for (Candidate& c : result) {
+    c.probability = static_cast<float>(std::exp((c.logit - result.front().logit) * scale) / sum);
+  }
+  return result;
+}
+
+Token BestToken(std::span<const float> logits) {
+  if (logits.empty()) return kNoToken;
+  return static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+}  // namespace outrider

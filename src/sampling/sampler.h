@@ -1,0 +1,55 @@
+// Sampler: from a row of logits to a token, for one request.
+//
+// Filters apply in llama.cpp's default order (logit bias, penalties, DRY, top-n-sigma, top-k, typical-p, top-p, min-p,
+// XTC, temperature), then the position-keyed draw of gumbel.h chooses. Draw() changes nothing that matters: the same
+// logits and position give the same token until the next Accept(). So verification draws row after row and accepts
+// along the way, and what was drafted never shows.
+//
+// Belongs to one request; one thread at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/token.h"
+#include "sampling/candidate.h"
+#include "sampling/filter.h"
+#include "sampling/sampling_options.h"
+
+namespace outrider {
+
+class Sampler {
+ public:
+  // `prompt` is what penalties and DRY look back on. kInvalidArgument if the grammar does not parse.
+  static Result<std::unique_ptr<Sampler>> Create(const SamplingOptions& options, std::span<const Token> prompt,
+                                                 FilterFactory& factory);
+
+  // The token for `position`, given the target's logits for it. kNoToken if the grammar forbids every token.
+  Token Draw(std::span<const float> logits, Pos position);
+
+  // The sequence now ends with `token`.
+  void Accept(Token token);
+
+  // What the last Draw chose from, with normalised probabilities, best first.
+  std::vector<Candidate> LastCandidates() const;
+
+  uint64_t seed() const { return options_.seed; }
+
+ private:
+  explicit Sampler(const SamplingOptions& options) : options_(options) {}
+
+  Token DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first);
+
+  const SamplingOptions options_;
+  std::vector<std::unique_ptr<Filter>> filters_;
+  std::unique_ptr<Filter> grammar_;
+  std::vector<Candidate> storage_;  // one candidate per vocabulary entry, reused from draw to draw
+  Candidates last_;                 // what the last draw chose from; points into storage_ or a filter
+};
+
+// Index of the largest logit; the lowest on ties.
+Token BestToken(std::span<const float> logits);
+
+}  // namespace outrider
