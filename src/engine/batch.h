@@ -1,0 +1,38 @@
+// Batch: the rows of one engine step. A row is one token at one position of one sequence; a row that wants logits can
+// be read after the step. Reused from step to step so that the loop does not allocate.
+#pragma once
+
+#include <vector>
+
+#include "base/token.h"
+
+namespace outrider {
+
+struct BatchRow {
+  Token token;
+  Pos pos;
+  SeqId seq;
+  bool wants_logits;
+
+  bool operator==(const BatchRow&) const = default;
+};
+
+class Batch {
+ public:
+  void Clear() { rows_.clear(); }
+
+  // Returns the row's index, which Engine::Logits takes.
+  int Add(BatchRow row) {
+    rows_.push_back(row);
+    return static_cast<int>(rows_.size()) - 1;
+  }
+
+  int size() const { return static_cast<int>(rows_.size()); }
+  bool empty() const { return rows_.empty(); }
+  const std::vector<BatchRow>& rows() const { return rows_; }
+
+ private:
+  std::vector<BatchRow> rows_;
+};
+
+}  // namespace outrider

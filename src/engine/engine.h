@@ -1,0 +1,69 @@
+// Engine: a model with memory for several sequences, seen as a function from rows to logits.
+//
+// Decode() appends rows to the memory of their sequences and computes logits for those that asked. TruncateTo() takes
+// rows back. How an engine does either (attention cells, recurrent state, snapshots) is its own business; the caller
+// only relies on this:
+//
+//   - The memory of a sequence is the tokens 0 .. Length(seq) - 1, each position exactly once.
+//   - Rows of one sequence in a batch are consecutive, begin at Length(seq), and stand in ascending order; sequences of
+//   a batch
+//     stand in ascending order of their id (libllama splits the batch otherwise).
+//   - Logits of a row depend on the tokens up to that row only: not on the width of the batch, on other sequences, or
+//   on how the
+//     tokens before were cut into batches. Engines for which that does not hold say so in info().exactness.
+//
+// Not thread-safe: one thread at a time drives an engine. Different engines (a target and its draft model) are
+// independent.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/token.h"
+#include "engine/batch.h"
+
+namespace outrider {
+
+struct EngineInfo {
+  int n_vocab = 0;
+  int n_sequences = 0;      // sequences the memory has room for
+  Pos sequence_length = 0;  // tokens each sequence has room for
+  int max_batch = 0;        // rows one Decode takes
+  int micro_batch = 0;      // rows computed at once: a wider batch takes as long as several of these
+  int max_outputs = 0;      // rows of one Decode that may want logits
+  bool recurrent = false;   // memory holds a running state: TruncateTo may have to give up more than asked
+  std::string
+      exactness;  // "" if logits are independent of the batch's shape; else one sentence saying why they may not be
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const EngineInfo& info() const = 0;
+
+  // All or nothing for the caller: after an error the memory of the sequences in the batch is unspecified until
+  // TruncateTo(seq, 0); other sequences are as before.
+  virtual Status Decode(const Batch& batch) = 0;
+
+  // Logits (n_vocab of them) of row `row` of the last batch, which must have asked for them. Valid until the next
+  // Decode.
+  virtual std::span<const float> Logits(int row) = 0;
+
+  // Tokens in the memory of `seq`.
+  virtual Pos Length(SeqId seq) const = 0;
+
+  // Shortens the memory of `seq` to at most `length` tokens and returns what is left. That is `length` wherever the
+  // memory can drop single tokens; a recurrent memory may have to fall back to an earlier state, down to 0. The caller
+  // decodes the tokens between the two again, as the first rows of that sequence's next batch.
+  virtual Pos TruncateTo(SeqId seq, Pos length) = 0;
+
+  // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on
+  // error the sequence is empty. Only bytes from SaveSequence of the same model and settings are accepted.
+  virtual Result<std::vector<uint8_t>> SaveSequence(SeqId seq) = 0;
+  virtual Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) = 0;
+};
+
+}  // namespace outrider

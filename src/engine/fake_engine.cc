@@ -1,0 +1,92 @@
+#include "engine/fake_engine.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace outrider {
+namespace {
+
+void Require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "FakeEngine: %s\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+FakeEngine::FakeEngine(EngineInfo info, Script script)
+    : info_(std::move(info)), script_(std::move(script)), memory_(static_cast<size_t>(info_.n_sequences)) {}
+
+FakeEngine::Script FakeEngine::Reciting(std::string text, Pos prompt_length) {
+  return [text = std::move(text), prompt_length](std::span<const Token> tokens) -> Token {
+    const auto at = static_cast<Pos>(tokens.size()) - prompt_length;
+    if (at < 0) return 0;
+    return at < static_cast<Pos>(text.size()) ? static_cast<unsigned char>(text[static_cast<size_t>(at)]) : 257;
+  };
+}
+
+FakeEngine::Script FakeEngine::Hashing(int n_vocab) {
+  return [n_vocab](std::span<const Token> tokens) -> Token {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (Token token : tokens) hash = (hash ^ static_cast<uint32_t>(token)) * 0x100000001b3;
+    return static_cast<Token>((hash >> 17) % static_cast<uint64_t>(n_vocab));
+  };
+}
+
+Status FakeEngine::Decode(const Batch& batch) {
+  Require(!batch.empty() && batch.size() <= info_.max_batch, "the batch is empty or too large");
+  batches_.push_back(batch);
+  if (should_fail_ && should_fail_(batch)) return Internal("scripted failure");
+  logits_.assign(static_cast<size_t>(batch.size()), std::nullopt);
+  SeqId last_seq = -1;
+  int outputs = 0;
+  for (int i = 0; i < batch.size(); ++i) {
+    const BatchRow& row = batch.rows()[static_cast<size_t>(i)];
+    Require(row.seq >= 0 && row.seq < info_.n_sequences, "no such sequence");
+    Require(row.seq >= last_seq, "sequences of a batch must ascend");
+    last_seq = row.seq;
+    auto& memory = memory_[static_cast<size_t>(row.seq)];
+    Require(row.pos == static_cast<Pos>(memory.size()), "a position is missing or there twice");
+    Require(row.pos < info_.sequence_length, "past the end of the context");
+    Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
+    memory.push_back(row.token);
+    if (!row.wants_logits) continue;
+    ++outputs;
+    auto& logits = logits_[static_cast<size_t>(i)].emplace(static_cast<size_t>(info_.n_vocab), 0.0f);
+    logits[static_cast<size_t>(script_(memory))] = 10.0f;
+  }
+  Require(outputs <= info_.max_outputs, "too many rows want logits");
+  return {};
+}
+
+std::span<const float> FakeEngine::Logits(int row) {
+  Require(row >= 0 && row < static_cast<int>(logits_.size()) && logits_[static_cast<size_t>(row)].has_value(),
+          "logits of a row that did not ask for them");
+  return *logits_[static_cast<size_t>(row)];
+}
+
+Pos FakeEngine::TruncateTo(SeqId seq, Pos length) {
+  auto& memory = memory_[static_cast<size_t>(seq)];
+  Require(length >= 0, "negative length");
+  if (length < static_cast<Pos>(memory.size())) memory.resize(info_.recurrent ? 0 : static_cast<size_t>(length));
+  return static_cast<Pos>(memory.size());
+}
+
+Result<std::vector<uint8_t>> FakeEngine::SaveSequence(SeqId seq) {
+  const auto& memory = memory_[static_cast<size_t>(seq)];
+  std::vector<uint8_t> state(memory.size() * sizeof(Token));
+  if (!state.empty()) std::memcpy(state.data(), memory.data(), state.size());
+  return state;
+}
+
+Status FakeEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) {
+  auto& memory = memory_[static_cast<size_t>(seq)];
+  memory.clear();
+  if (state.size() != static_cast<size_t>(length) * sizeof(Token)) return InvalidArgument("not a saved sequence");
+  memory.resize(static_cast<size_t>(length));
+  if (!state.empty()) std::memcpy(memory.data(), state.data(), state.size());
+  return {};
+}
+
+}  // namespace outrider

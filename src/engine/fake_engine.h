@@ -1,0 +1,49 @@
+// FakeEngine: an engine whose next token is a function of the tokens so far. For scheduler and policy tests, which run
+// on it in milliseconds. It records every batch and aborts the test on any breach of Engine's contract.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace outrider {
+
+class FakeEngine : public Engine {
+ public:
+  // The token the model favours after `tokens`.
+  using Script = std::function<Token(std::span<const Token> tokens)>;
+
+  FakeEngine(EngineInfo info, Script script);
+
+  // Repeats `text` (as bytes, see FakeTokenizer) by position; a script for tests that know what they want to read.
+  static Script Reciting(std::string text, Pos prompt_length);
+  // Pseudo-random but a function of all tokens so far: any mistake in the memory changes what follows.
+  static Script Hashing(int n_vocab);
+
+  const EngineInfo& info() const override { return info_; }
+  Status Decode(const Batch& batch) override;
+  std::span<const float> Logits(int row) override;
+  Pos Length(SeqId seq) const override { return static_cast<Pos>(memory_[static_cast<size_t>(seq)].size()); }
+  Pos TruncateTo(SeqId seq, Pos length) override;
+  Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
+  Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
+
+  // For tests.
+  const std::vector<Batch>& batches() const { return batches_; }
+  const std::vector<Token>& memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
+  void FailWhile(std::function<bool(const Batch&)> should_fail) { should_fail_ = std::move(should_fail); }
+
+ private:
+  const EngineInfo info_;
+  const Script script_;
+  std::vector<std::vector<Token>> memory_;
+  std::vector<Batch> batches_;
+  std::vector<std::optional<std::vector<float>>> logits_;  // of the last batch, by row
+  std::function<bool(const Batch&)> should_fail_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,40 @@
+// Embedder over a libllama context of its own, so that embedding a text never disturbs the sequences being generated.
+#pragma once
+
+#include <llama.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/embedder.h"
+#include "engine/llama/llama_model.h"
+#include "engine/model_options.h"
+
+namespace outrider {
+
+class LlamaEmbedder : public Embedder {
+ public:
+  // `pooling`: mean, cls or last; "" = what the model asks for, else mean. Context length and threads come from
+  // `options`.
+  static Result<std::unique_ptr<LlamaEmbedder>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options,
+                                                       const std::string& pooling);
+
+  int max_tokens() const override { return static_cast<int>(llama_n_batch(context_.get())); }
+  Result<std::vector<float>> Embed(std::span<const Token> tokens) override;
+
+ private:
+  struct FreeContext {
+    void operator()(llama_context* context) const { llama_free(context); }
+  };
+  using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
+
+  LlamaEmbedder(std::shared_ptr<LlamaModel> model, ContextPtr context)
+      : model_(std::move(model)), context_(std::move(context)) {}
+
+  const std::shared_ptr<LlamaModel> model_;
+  const ContextPtr context_;
+  std::mutex mutex_;  // held while the context is in use
+};
+
+}  // namespace outrider

@@ -1,0 +1,204 @@
+#include "engine/llama/llama_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/llama/backend.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kDefaultSequenceContext = 4096;
+constexpr int kOutputsPerSequence = 32;
+
+Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model) {
+  if (options.n_sequences < 1 || options.n_sequences > static_cast<int>(llama_max_parallel_sequences())) {
+    return InvalidArgument(
+        fmt::format("--parallel {} is not between 1 and {}", options.n_sequences, llama_max_parallel_sequences()));
+  }
+  const Pos trained = model.TrainedContext();
+  if (options.context_tokens == 0) return std::min(trained, kDefaultSequenceContext) * options.n_sequences;
+  const int per_sequence = options.context_tokens / options.n_sequences;
+  if (per_sequence < 16) {
+    return InvalidArgument(
+        fmt::format("--ctx-size {} leaves {} tokens for each of {} sequences; give more, or lower --parallel",
+                    options.context_tokens, per_sequence, options.n_sequences));
+  }
+  if (trained > 0 && per_sequence > trained) {
+    return InvalidArgument(
+        fmt::format("--ctx-size {} gives each of {} sequences {} tokens, but the model was trained for {}: use at "
+                    "most --ctx-size {}",
+                    options.context_tokens, options.n_sequences, per_sequence, trained,
+                    static_cast<int64_t>(trained) * options.n_sequences));
+  }
+  return options.context_tokens;
+}
+
+Status ExplainContextFailure(int context_tokens, const std::string& errors) {
+  if (errors.find("alloc") != std::string::npos) {
+    return InvalidArgument(
+        fmt::format("not enough memory for a context of {} tokens: lower --ctx-size or --parallel, or use a "
+                    "quantised cache (-ctk q8_0 -ctv q8_0)",
+                    context_tokens));
+  }
+  return InvalidArgument(fmt::format("the context cannot be created: {}",
+                                     errors.empty() ? "no reason was given" : errors.substr(0, errors.find('\n'))));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaModel> model,
+                                                         const ContextOptions& options) {
+  auto context_tokens = ContextTokens(options, *model);
+  if (!context_tokens.ok()) return context_tokens.status();
+  if (options.batch < 1 || options.micro_batch < 1)
+    return InvalidArgument("--batch-size and --ubatch-size must be at least 1");
+  auto settings = ChooseSettings(options, model->handle());
+  if (!settings.ok()) return settings.status();
+
+  const int threads = options.threads > 0 ? options.threads : PhysicalCores();
+  const int threads_batch = options.threads_batch > 0 ? options.threads_batch : threads;
+  const int batch = std::max(options.batch, options.n_sequences);
+  const int wanted_outputs = options.max_outputs > 0 ? options.max_outputs : options.n_sequences * kOutputsPerSequence;
+
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = static_cast<uint32_t>(*context_tokens);
+  params.n_batch = static_cast<uint32_t>(batch);
+  params.n_ubatch = static_cast<uint32_t>(std::min(options.micro_batch, batch));
+  params.n_seq_max = static_cast<uint32_t>(options.n_sequences);
+  params.n_outputs_max = static_cast<uint32_t>(std::clamp(wanted_outputs, options.n_sequences, batch));
+  params.n_threads = threads;
+  params.n_threads_batch = threads_batch;
+  params.flash_attn_type = settings->flash_attention;
+  params.type_k = settings->type_k;
+  params.type_v = settings->type_v;
+  params.kv_unified = settings->unified_memory;
+  params.offload_kqv = options.kv_offload;
+  params.no_perf = true;
+
+  ErrorLogCapture errors;
+  ContextPtr context(llama_init_from_model(model->handle(), params));
+  if (!context) return ExplainContextFailure(*context_tokens, errors.text());
+
+  EngineInfo info;
+  info.n_vocab = model->tokenizer().vocabulary_size();
+  info.n_sequences = static_cast<int>(llama_n_seq_max(context.get()));
+  info.sequence_length = static_cast<Pos>(llama_n_ctx_seq(context.get()));
+  info.max_batch = static_cast<int>(llama_n_batch(context.get()));
+  info.micro_batch = static_cast<int>(llama_n_ubatch(context.get()));
+  info.max_outputs = static_cast<int>(params.n_outputs_max);
+  info.recurrent = llama_model_is_recurrent(model->handle()) || llama_model_is_hybrid(model->handle());
+  info.exactness = settings->caveat;
+  std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(context), std::move(info)));
+  engine->AttachThreads(threads, threads_batch);
+  return engine;
+}
+
+LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info)
+    : model_(std::move(model)), context_(std::move(context)), info_(std::move(info)) {
+  lengths_.resize(static_cast<size_t>(info_.n_sequences));
+  const auto rows = static_cast<size_t>(info_.max_batch);
+  tokens_.reserve(rows);
+  positions_.reserve(rows);
+  sequences_.reserve(rows);
+  wants_logits_.reserve(rows);
+  sequence_counts_.assign(rows, 1);
+  for (size_t i = 0; i < rows; ++i) sequence_pointers_.push_back(sequences_.data() + i);
+}
+
+void LlamaEngine::AttachThreads(int threads, int threads_batch) {
+  ggml_threadpool_params params = ggml_threadpool_params_default(threads);
+  threads_.reset(ggml_threadpool_new(&params));
+  if (threads_batch != threads) {
+    params = ggml_threadpool_params_default(threads_batch);
+    params.paused = true;  // libllama wakes the one it uses
+    threads_batch_.reset(ggml_threadpool_new(&params));
+  }
+  llama_attach_threadpool(context_.get(), threads_.get(), threads_batch_.get());
+}
+
+Status LlamaEngine::Decode(const Batch& batch) {
+  if (batch.empty()) return {};
+  if (batch.size() > info_.max_batch)
+    return Internal(fmt::format("a batch of {} rows exceeds {}", batch.size(), info_.max_batch));
+  tokens_.clear();
+  positions_.clear();
+  sequences_.clear();
+  wants_logits_.clear();
+  int outputs = 0;
+  for (const BatchRow& row : batch.rows()) {
+    tokens_.push_back(row.token);
+    positions_.push_back(row.pos);
+    sequences_.push_back(row.seq);
+    wants_logits_.push_back(row.wants_logits ? 1 : 0);
+    outputs += row.wants_logits ? 1 : 0;
+  }
+  if (outputs > info_.max_outputs)
+    return Internal(fmt::format("{} rows want logits; at most {} may", outputs, info_.max_outputs));
+  llama_batch view{};
+  view.n_tokens = batch.size();
+  view.token = tokens_.data();
+  view.pos = positions_.data();
+  view.n_seq_id = sequence_counts_.data();
+  view.seq_id = sequence_pointers_.data();
+  view.logits = wants_logits_.data();
+
+  ErrorLogCapture errors;
+  const int32_t code = llama_decode(context_.get(), view);
+  if (code != 0) {
+    const std::string reason = errors.text().empty() ? "" : ": " + errors.text().substr(0, errors.text().find('\n'));
+    return Internal(
+        fmt::format("the engine could not decode a batch of {} rows (code {}){}", batch.size(), code, reason));
+  }
+  for (const BatchRow& row : batch.rows()) lengths_[static_cast<size_t>(row.seq)] = row.pos + 1;
+  return {};
+}
+
+std::span<const float> LlamaEngine::Logits(int row) {
+  const float* logits = llama_get_logits_ith(context_.get(), row);
+  assert(logits != nullptr && "the row did not ask for logits");
+  return {logits, static_cast<size_t>(info_.n_vocab)};
+}
+
+Pos LlamaEngine::TruncateTo(SeqId seq, Pos length) {
+  Pos& current = lengths_[static_cast<size_t>(seq)];
+  llama_memory_t memory = llama_get_memory(context_.get());
+  bool kept = length >= current || (length > 0 && llama_memory_seq_rm(memory, seq, length, -1));
+  if (kept && length < current) {
+    // Layers with a sliding window have forgotten what lies before it: going back is possible only while the window is
+    // whole.
+    const Pos window = llama_model_n_swa(model_->handle());
+    kept = window <= 0 || llama_memory_seq_pos_min(memory, seq) <= std::max(0, length - window);
+  }
+  if (!kept) {
+    llama_memory_seq_rm(memory, seq, -1, -1);
+    length = 0;
+  }
+  return current = std::min(current, length);
+}
+
+Result<std::vector<uint8_t>> LlamaEngine::SaveSequence(SeqId seq) {
+  std::vector<uint8_t> state(llama_state_seq_get_size(context_.get(), seq));
+  if (llama_state_seq_get_data(context_.get(), state.data(), state.size(), seq) != state.size()) {
+    return Internal(fmt::format("the memory of sequence {} could not be copied", seq));
+  }
+  return state;
+}
+
+Status LlamaEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) {
+  TruncateTo(seq, 0);
+  const size_t read =
+      length <= info_.sequence_length ? llama_state_seq_set_data(context_.get(), state.data(), state.size(), seq) : 0;
+  const bool whole =
+      read == state.size() && llama_memory_seq_pos_max(llama_get_memory(context_.get()), seq) == length - 1;
+  lengths_[static_cast<size_t>(seq)] = length;
+  if (whole) return {};
+  llama_memory_seq_rm(llama_get_memory(context_.get()), seq, -1, -1);
+  lengths_[static_cast<size_t>(seq)] = 0;
+  return InvalidArgument(
+      "the saved state does not belong to this model and these settings, or is longer than the context");
+}
+
+}  // namespace outrider

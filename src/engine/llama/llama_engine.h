@@ -1,0 +1,60 @@
+// Engine over a libllama context. Each engine has its own context, threads and memory; several may share a model or a
+// process.
+#pragma once
+
+#include <ggml-cpu.h>
+#include <llama.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "engine/llama/canonical.h"
+#include "engine/llama/llama_model.h"
+#include "engine/model_options.h"
+
+namespace outrider {
+
+class LlamaEngine : public Engine {
+ public:
+  static Result<std::unique_ptr<LlamaEngine>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options);
+
+  const EngineInfo& info() const override { return info_; }
+  Status Decode(const Batch& batch) override;
+  std::span<const float> Logits(int row) override;
+  Pos Length(SeqId seq) const override { return lengths_[static_cast<size_t>(seq)]; }
+  Pos TruncateTo(SeqId seq, Pos length) override;
+  Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
+  Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
+
+ private:
+  struct FreeContext {
+    void operator()(llama_context* context) const { llama_free(context); }
+  };
+  struct FreeThreadpool {
+    void operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
+  };
+  using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
+  using ThreadpoolPtr = std::unique_ptr<ggml_threadpool, FreeThreadpool>;
+
+  LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info);
+  void AttachThreads(int threads, int threads_batch);
+
+  const std::shared_ptr<LlamaModel> model_;
+  ThreadpoolPtr threads_, threads_batch_;  // before the context, which uses them to the end
+  const ContextPtr context_;
+  const EngineInfo info_;
+  std::vector<Pos> lengths_;  // tokens in memory, by sequence
+
+  // The arrays a llama_batch points to, kept from step to step.
+  std::vector<Pos> positions_;
+  std::vector<Token> tokens_;
+  std::vector<int32_t> sequence_counts_;
+  std::vector<SeqId> sequences_;
+  std::vector<SeqId*> sequence_pointers_;
+  std::vector<int8_t> wants_logits_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,281 @@
+// The engine's contract on the real library and the in-repo models: batches of any shape give the same logits, to the
+// bit.
+#include "engine/llama/llama_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/llama/llama_filters.h"
+#include "sampling/sampler.h"
+
+namespace outrider {
+namespace {
+
+std::string ModelPath(const std::string& name) {
+  return std::string(OUTRIDER_MODELS_DIR) + "/" + name;
+}
+
+std::shared_ptr<LlamaModel> LoadModel(const std::string& name) {
+  ModelOptions options;
+  options.path = ModelPath(name);
+  auto model = LlamaModel::Load(options);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return model.ok() ? *model : nullptr;
+}
+
+std::unique_ptr<LlamaEngine> MakeEngine(const std::shared_ptr<LlamaModel>& model, ContextOptions options = {}) {
+  if (options.context_tokens == 0) options.context_tokens = 1024 * options.n_sequences;
+  options.threads = 2;
+  auto engine = LlamaEngine::Create(model, options);
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  return engine.ok() ? std::move(*engine) : nullptr;
+}
+
+const char kText[] =
+    "The lighthouse keeper wrote down the weather every morning: wind, clouds, and the colour of the sea. Years later "
+    "his "
+    "granddaughter found the books, forty of them, and began to read. She learned that storms came with the moon more "
+    "often than "
+    "without it, that gulls knew before the glass did, and that he had missed only two days: the day her mother was "
+    "born, and the "
+    "day the lamp was made electric. She copied the pages by hand, because the paper was brittle, and because it was "
+    "the only way "
+    "to spend as much time with him as he had spent with the sky.";
+
+// Decodes tokens[length of seq ..] in slices and returns the logits of the last one.
+std::vector<float> Feed(LlamaEngine& engine, SeqId seq, const std::vector<Token>& tokens, int slice) {
+  std::vector<float> logits;
+  while (engine.Length(seq) < static_cast<Pos>(tokens.size())) {
+    Batch batch;
+    const Pos begin = engine.Length(seq);
+    const Pos end = std::min(begin + slice, static_cast<Pos>(tokens.size()));
+    int last = 0;
+    for (Pos pos = begin; pos < end; ++pos)
+      last = batch.Add({tokens[static_cast<size_t>(pos)], pos, seq, pos == end - 1});
+    const Status status = engine.Decode(batch);
+    EXPECT_TRUE(status.ok()) << status.message();
+    const auto row = engine.Logits(last);
+    logits.assign(row.begin(), row.end());
+  }
+  return logits;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class LlamaEngineTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(LlamaEngineTest, LogitsDoNotDependOnHowTheTokensWereCutIntoBatches) {
+  auto model = LoadModel(GetParam());
+  const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  ASSERT_GT(tokens.size(), 64U);
+  auto engine = MakeEngine(model);
+  EXPECT_EQ(engine->info().exactness, "");
+  const auto reference = Feed(*engine, 0, tokens, 1);
+  for (int slice : {2, 3, 7, 16, 64, 128, 512}) {
+    engine->TruncateTo(0, 0);
+    EXPECT_TRUE(SameBits(Feed(*engine, 0, tokens, slice), reference)) << "slices of " << slice;
+  }
+}
+
+TEST_P(LlamaEngineTest, LogitsDoNotDependOnNeighbours) {
+  auto model = LoadModel(GetParam());
+  const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  auto engine = MakeEngine(model);
+  const auto reference = Feed(*engine, 2, tokens, 16);
+  engine->TruncateTo(2, 0);
+
+  // The same tokens beside three other sequences of different lengths and widths.
+  const auto other = model->tokenizer().Tokenize("Something else entirely, about trains and their timetables.", true,
+                                                 SpecialTokens::kAsText);
+  std::vector<float> logits;
+  for (size_t at = 0; at < tokens.size();) {
+    Batch batch;
+    int row = -1;
+    for (SeqId seq = 0; seq < 4; ++seq) {
+      const auto& source = seq == 2 ? tokens : other;
+      for (int i = 0; i < 1 + seq * 3; ++i) {
+        const Pos pos = engine->Length(seq) + i;
+        if (pos >= static_cast<Pos>(source.size())) break;
+        const bool last_of_all = seq == 2 && pos == static_cast<Pos>(tokens.size()) - 1;
+        const int added = batch.Add({source[static_cast<size_t>(pos)], pos, seq, last_of_all});
+        if (last_of_all) row = added;
+      }
+    }
+    ASSERT_TRUE(engine->Decode(batch).ok());
+    at = static_cast<size_t>(engine->Length(2));
+    if (row >= 0) logits.assign(engine->Logits(row).begin(), engine->Logits(row).end());
+  }
+  EXPECT_TRUE(SameBits(logits, reference));
+}
+
+TEST_P(LlamaEngineTest, TruncatedTokensLeaveNoTrace) {
+  auto model = LoadModel(GetParam());
+  auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  auto engine = MakeEngine(model);
+  const auto reference = Feed(*engine, 0, tokens, 32);
+  const Pos kept = engine->TruncateTo(0, static_cast<Pos>(tokens.size()) - 20);
+  EXPECT_EQ(kept, engine->Length(0));
+  EXPECT_EQ(kept, engine->info().recurrent ? 0 : static_cast<Pos>(tokens.size()) - 20);
+  EXPECT_TRUE(SameBits(Feed(*engine, 0, tokens, 5), reference));
+}
+
+TEST_P(LlamaEngineTest, ASavedSequenceGoesOnAsBefore) {
+  auto model = LoadModel(GetParam());
+  const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  const std::vector<Token> head(tokens.begin(), tokens.end() - 10);
+  auto engine = MakeEngine(model);
+  Feed(*engine, 0, head, 32);
+  auto state = engine->SaveSequence(0);
+  ASSERT_TRUE(state.ok());
+  const auto reference = Feed(*engine, 0, tokens, 4);
+  ASSERT_TRUE(engine->RestoreSequence(3, *state, static_cast<Pos>(head.size())).ok());
+  EXPECT_TRUE(SameBits(Feed(*engine, 3, tokens, 4), reference));
+  EXPECT_FALSE(
+      engine->RestoreSequence(1, std::span(*state).first(state->size() / 2), static_cast<Pos>(head.size())).ok());
+  EXPECT_EQ(engine->Length(1), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LlamaEngineTest, testing::Values("smollm2-draft-16m.gguf", "smollm2-hybrid-19m.gguf"));
+
+TEST(LlamaEngineTest, TwoModelsLiveInOneProcess) {
+  auto target = LoadModel("smollm2-draft-16m.gguf");
+  auto draft = LoadModel("smollm2-hybrid-19m.gguf");
+  ContextOptions small;
+  small.cache_type_k = small.cache_type_v = "q8_0";
+  small.n_sequences = 1;
+  auto first = MakeEngine(target);
+  auto second = MakeEngine(draft, small);
+  const auto tokens = target->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  const auto alone = Feed(*first, 0, tokens, 8);
+  first->TruncateTo(0, 0);
+  for (size_t count = 8; count <= tokens.size(); count += 8) {
+    const std::vector<Token> part(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(count));
+    Feed(*first, 0, part, 8);
+    Feed(*second, 0, part, 8);
+  }
+  EXPECT_TRUE(SameBits(Feed(*first, 0, tokens, 8), alone));
+  EXPECT_EQ(target->tokenizer().fingerprint(), draft->tokenizer().fingerprint());
+}
+
+TEST(LlamaEngineTest, SettingsThatBreakExactnessSaySo) {
+  auto model = LoadModel("smollm2-draft-16m.gguf");
+  ContextOptions options;
+  options.cache_type_k = options.cache_type_v = "f16";
+  EXPECT_NE(MakeEngine(model, options)->info().exactness, "");
+  options = {};
+  options.exactness = Exactness::kOff;
+  EXPECT_NE(MakeEngine(model, options)->info().exactness, "");
+}
+
+TEST(LlamaEngineTest, BadOptionsAreOneSentence) {
+  auto model = LoadModel("smollm2-draft-16m.gguf");
+  const auto message = [&](ContextOptions options) {
+    auto engine = LlamaEngine::Create(model, options);
+    EXPECT_FALSE(engine.ok());
+    return engine.status().message();
+  };
+  ContextOptions options;
+  options.context_tokens = 10'000'000;
+  EXPECT_NE(message(options).find("trained for"), std::string::npos);
+  options = {};
+  options.cache_type_k = "q9";
+  EXPECT_NE(message(options).find("q9"), std::string::npos);
+  options = {};
+  options.n_sequences = 0;
+  EXPECT_NE(message(options).find("--parallel"), std::string::npos);
+}
+
+TEST(LlamaModelTest, BrokenFilesAreOneSentence) {
+  const auto message = [](const std::string& path) {
+    ModelOptions options;
+    options.path = path;
+    auto model = LlamaModel::Load(options);
+    EXPECT_FALSE(model.ok());
+    return model.status().message();
+  };
+  EXPECT_NE(message("/nonexistent.gguf").find("does not exist"), std::string::npos);
+  EXPECT_NE(message("/tmp").find("directory"), std::string::npos);
+  const auto folder = std::filesystem::temp_directory_path() / "outrider-llama-model-test";
+  std::filesystem::create_directories(folder);
+  const std::string text = folder / "text.gguf", cut = folder / "cut.gguf";
+  std::ofstream(text) << "this is no model";
+  EXPECT_NE(message(text).find("not a GGUF"), std::string::npos);
+  std::filesystem::copy_file(ModelPath("smollm2-draft-16m.gguf"), cut,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::resize_file(cut, 5'000'000);
+  EXPECT_NE(message(cut).find("cut short"), std::string::npos) << message(cut);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LlamaTokenizerTest, TextSurvivesTheRoundTrip) {
+  auto model = LoadModel("smollm2-draft-16m.gguf");
+  const Tokenizer& tokenizer = model->tokenizer();
+  const std::string text = "Hello, wörld! 漢字 🙂\n\tindented";
+  std::string back;
+  for (Token token : tokenizer.Tokenize(text, false, SpecialTokens::kAsText)) back += tokenizer.Piece(token, false);
+  EXPECT_EQ(back, text);
+  EXPECT_EQ(tokenizer.Tokenize("<|im_start|>", false, SpecialTokens::kParse).size(), 1U);
+  EXPECT_GT(tokenizer.Tokenize("<|im_start|>", false, SpecialTokens::kAsText).size(), 1U);
+  EXPECT_TRUE(tokenizer.EndsGeneration(tokenizer.Tokenize("<|im_end|>", false, SpecialTokens::kParse)[0]));
+}
+
+TEST(LlamaFiltersTest, LibrarysFiltersReachTheDraw) {
+  auto model = LoadModel("smollm2-draft-16m.gguf");
+  LlamaFilterFactory factory(model, 1024);
+  std::vector<float> logits(static_cast<size_t>(model->tokenizer().vocabulary_size()), 0.0f);
+  logits[100] = 5;
+  logits[200] = 4.9f;
+  SamplingOptions options;
+  options.temperature = 0;
+  const auto draw = [&](const SamplingOptions& o, const std::vector<Token>& prompt) {
+    auto sampler = Sampler::Create(o, prompt, factory);
+    EXPECT_TRUE(sampler.ok());
+    return (*sampler)->Draw(logits, 3);
+  };
+  EXPECT_EQ(draw(options, {}), 100);
+  options.repeat_penalty = 1.5f;
+  EXPECT_EQ(draw(options, {100}), 200) << "the prompt counts for the penalty";
+  options.repeat_penalty = 1;
+  options.logit_bias = {{7, 10.0f}};
+  EXPECT_EQ(draw(options, {}), 7);
+  options = {};
+  options.temperature = 5;
+  options.top_k = 2;
+  for (int i = 0; i < 20; ++i) {
+    options.seed = static_cast<uint64_t>(i);
+    const Token token = draw(options, {});
+    EXPECT_TRUE(token == 100 || token == 200);
+  }
+}
+
+TEST(LlamaFiltersTest, AGrammarHoldsUntilItIsFulfilled) {
+  auto model = LoadModel("smollm2-draft-16m.gguf");
+  LlamaFilterFactory factory(model, 1024);
+  SamplingOptions options;
+  options.temperature = 0;
+  options.grammar.text = "root ::= \"yes\" | \"no\"";
+  auto sampler = Sampler::Create(options, {}, factory);
+  ASSERT_TRUE(sampler.ok()) << sampler.status().message();
+  const std::vector<float> logits(static_cast<size_t>(model->tokenizer().vocabulary_size()), 0.0f);
+  std::string text;
+  Token token = kNoToken;
+  for (int i = 0; i < 6; ++i) {
+    token = (*sampler)->Draw(logits, i);
+    ASSERT_NE(token, kNoToken);
+    if (model->tokenizer().EndsGeneration(token)) break;
+    (*sampler)->Accept(token);
+    text += model->tokenizer().Piece(token, false);
+  }
+  EXPECT_TRUE(text == "yes" || text == "no") << text;
+  EXPECT_TRUE(model->tokenizer().EndsGeneration(token));
+  options.grammar.text = "root ::= (";
+  EXPECT_EQ(Sampler::Create(options, {}, factory).status().field(), "grammar");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,128 @@
+#include "engine/llama/llama_filters.h"
+
+#include <fmt/format.h>
+#include <llama.h>
+
+#include <cstddef>
+
+#include "base/log.h"
+#include "engine/llama/backend.h"
+
+namespace outrider {
+namespace {
+
+// The candidates are handed over as they are.
+static_assert(sizeof(Candidate) == sizeof(llama_token_data) &&
+              offsetof(Candidate, token) == offsetof(llama_token_data, id) &&
+              offsetof(Candidate, logit) == offsetof(llama_token_data, logit) &&
+              offsetof(Candidate, probability) == offsetof(llama_token_data, p));
+
+class LlamaFilter : public Filter {
+ public:
+  explicit LlamaFilter(llama_sampler* sampler) : sampler_(sampler) {}
+
+  void Apply(Candidates& candidates) override {
+    if (broken_) return;
+    llama_token_data_array array{reinterpret_cast<llama_token_data*>(candidates.data), candidates.size, -1,
+                                 candidates.sorted};
+    llama_sampler_apply(sampler_.get(), &array);
+    candidates = {reinterpret_cast<Candidate*>(array.data), array.size, array.sorted};
+  }
+
+  void Accept(Token token) override {
+    if (broken_) return;
+    try {
+      llama_sampler_accept(sampler_.get(), token);
+    } catch (const std::exception& error) {
+      // Only a grammar throws, when a token outside of it is forced on it; it constrains nothing from then on.
+      LogDebug("a grammar did not accept token {}: {}", token, error.what());
+      broken_ = true;
+    }
+  }
+
+ private:
+  struct FreeSampler {
+    void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+  };
+  std::unique_ptr<llama_sampler, FreeSampler> sampler_;
+  bool broken_ = false;
+};
+
+std::unique_ptr<Filter> Wrap(llama_sampler* sampler) {
+  return std::make_unique<LlamaFilter>(sampler);
+}
+
+std::vector<const char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  return pointers;
+}
+
+}  // namespace
+
+std::unique_ptr<Filter> LlamaFilterFactory::LogitBias(const std::vector<std::pair<Token, float>>& bias) {
+  std::vector<llama_logit_bias> entries;
+  for (const auto& [token, value] : bias) entries.push_back({token, value});
+  return Wrap(llama_sampler_init_logit_bias(model_->tokenizer().vocabulary_size(), static_cast<int32_t>(entries.size()),
+                                            entries.data()));
+}
+
+std::unique_ptr<Filter> LlamaFilterFactory::Penalties(const SamplingOptions& options) {
+  return Wrap(llama_sampler_init_penalties(model_->tokenizer().vocabulary_size(), LookBack(options.repeat_last_n),
+                                           options.repeat_penalty, options.frequency_penalty,
+                                           options.presence_penalty));
+}
+
+std::unique_ptr<Filter> LlamaFilterFactory::Dry(const SamplingOptions& options) {
+  auto breakers = Pointers(options.dry_sequence_breakers);
+  return Wrap(llama_sampler_init_dry(model_->tokenizer().vocab(), options.dry_multiplier, options.dry_base,
+                                     options.dry_allowed_length, LookBack(options.dry_penalty_last_n), breakers.data(),
+                                     breakers.size()));
+}
+
+std::unique_ptr<Filter> LlamaFilterFactory::TopNSigma(float n) {
+  return Wrap(llama_sampler_init_top_n_sigma(n));
+}
+std::unique_ptr<Filter> LlamaFilterFactory::TopK(int k) {
+  return Wrap(llama_sampler_init_top_k(k));
+}
+std::unique_ptr<Filter> LlamaFilterFactory::TypicalP(float p) {
+  return Wrap(llama_sampler_init_typical(p, 1));
+}
+std::unique_ptr<Filter> LlamaFilterFactory::TopP(float p) {
+  return Wrap(llama_sampler_init_top_p(p, 1));
+}
+std::unique_ptr<Filter> LlamaFilterFactory::MinP(float p) {
+  return Wrap(llama_sampler_init_min_p(p, 1));
+}
+
+Result<std::unique_ptr<Filter>> LlamaFilterFactory::Grammar(const GrammarOptions& options) {
+  const llama_vocab* vocab = model_->tokenizer().vocab();
+  ErrorLogCapture errors;
+  llama_sampler* sampler = nullptr;
+  try {
+    if (options.lazy) {
+      auto patterns = Pointers(options.trigger_patterns);
+      sampler = llama_sampler_init_grammar_lazy_patterns(vocab, options.text.c_str(), "root", patterns.data(),
+                                                         patterns.size(), options.trigger_tokens.data(),
+                                                         options.trigger_tokens.size());
+    } else {
+      sampler = llama_sampler_init_grammar(vocab, options.text.c_str(), "root");
+    }
+  } catch (const std::exception& error) {
+    return InvalidArgument(fmt::format("the grammar cannot be used: {}", error.what()), "grammar");
+  }
+  if (sampler == nullptr) {
+    const std::string reason = errors.text().substr(0, errors.text().find('\n'));
+    return InvalidArgument(fmt::format("the grammar does not parse{}{}", reason.empty() ? "" : ": ", reason),
+                           "grammar");
+  }
+  auto grammar = Wrap(sampler);
+  if (!options.lazy && !options.prefill.empty()) {
+    for (Token token : model_->tokenizer().Tokenize(options.prefill, /*add_bos=*/false, SpecialTokens::kParse))
+      grammar->Accept(token);
+  }
+  return grammar;
+}
+
+}  // namespace outrider

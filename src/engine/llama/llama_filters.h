@@ -1,0 +1,35 @@
+// libllama's samplers as filters.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/llama/llama_model.h"
+#include "sampling/filter.h"
+
+namespace outrider {
+
+class LlamaFilterFactory : public FilterFactory {
+ public:
+  // `sequence_length` is what "the whole sequence" means for penalties.
+  LlamaFilterFactory(std::shared_ptr<const LlamaModel> model, Pos sequence_length)
+      : model_(std::move(model)), sequence_length_(sequence_length) {}
+
+  std::unique_ptr<Filter> LogitBias(const std::vector<std::pair<Token, float>>& bias) override;
+  std::unique_ptr<Filter> Penalties(const SamplingOptions& options) override;
+  std::unique_ptr<Filter> Dry(const SamplingOptions& options) override;
+  std::unique_ptr<Filter> TopNSigma(float n) override;
+  std::unique_ptr<Filter> TopK(int k) override;
+  std::unique_ptr<Filter> TypicalP(float p) override;
+  std::unique_ptr<Filter> TopP(float p) override;
+  std::unique_ptr<Filter> MinP(float p) override;
+  Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) override;
+
+ private:
+  int LookBack(int last_n) const { return last_n < 0 ? sequence_length_ : last_n; }
+
+  const std::shared_ptr<const LlamaModel> model_;
+  const Pos sequence_length_;
+};
+
+}  // namespace outrider

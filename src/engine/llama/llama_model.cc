@@ -1,0 +1,145 @@
+#include "engine/llama/llama_model.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "engine/llama/backend.h"
+
+namespace outrider {
+namespace {
+
+// What can be told from the outside, before libllama reads the file.
+Status CheckFile(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (path.empty()) return InvalidArgument("no model given: pass -m FILE.gguf");
+  if (!fs::exists(path, error)) return InvalidArgument(fmt::format("model file '{}' does not exist", path));
+  if (fs::is_directory(path, error))
+    return InvalidArgument(fmt::format("'{}' is a directory; -m takes a .gguf file", path));
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  if (!file) return InvalidArgument(fmt::format("model file '{}' cannot be read: check its permissions", path));
+  file.read(magic, sizeof magic);
+  if (file.gcount() != sizeof magic || std::memcmp(magic, "GGUF", 4) != 0) {
+    return InvalidArgument(fmt::format("'{}' is not a GGUF file", path));
+  }
+  return {};
+}
+
+// The sentence for a load that libllama refused, from the errors it logged.
+Status ExplainLoadFailure(const std::string& path, const std::string& errors) {
+  const auto mentions = [&](const char* words) { return errors.find(words) != std::string::npos; };
+  if (mentions("unknown model architecture")) {
+    const size_t from = errors.find("unknown model architecture");
+    return Unsupported(fmt::format("model '{}': {}", path, errors.substr(from, errors.find('\n', from) - from)));
+  }
+  if (mentions("failed to allocate") || mentions("unable to allocate") || mentions("out of memory")) {
+    return InvalidArgument(
+        fmt::format("model '{}' does not fit into memory: use a smaller quantisation or model, or fewer layers on the "
+                    "device (-ngl)",
+                    path));
+  }
+  if (mentions("not within the file bounds") || mentions("corrupted or incomplete") || mentions("failed to read")) {
+    return InvalidArgument(fmt::format("model '{}' is cut short or damaged: download it again", path));
+  }
+  const std::string last = errors.empty() ? "no reason was given" : errors.substr(0, errors.find('\n'));
+  return InvalidArgument(fmt::format("model '{}' cannot be loaded: {}", path, last));
+}
+
+Result<llama_split_mode> ParseSplitMode(const std::string& name) {
+  if (name == "none") return LLAMA_SPLIT_MODE_NONE;
+  if (name == "layer") return LLAMA_SPLIT_MODE_LAYER;
+  if (name == "row") return LLAMA_SPLIT_MODE_ROW;
+  return InvalidArgument(fmt::format("--split-mode '{}' is not one of none, layer, row", name));
+}
+
+// llama_model_params point into storage that must outlive the load.
+struct LoadParams {
+  llama_model_params params = llama_model_default_params();
+  std::vector<ggml_backend_dev_t> devices;
+  std::vector<std::string> patterns;
+  std::vector<llama_model_tensor_buft_override> overrides;
+  std::vector<float> split;
+};
+
+Status Fill(const ModelOptions& options, LoadParams& load) {
+  if (!options.devices.empty()) {
+    auto devices = FindDevices(options.devices);
+    if (!devices.ok()) return devices.status();
+    load.devices = std::move(*devices);
+    load.devices.push_back(nullptr);
+    load.params.devices = load.devices.data();
+  }
+  load.patterns.reserve(options.tensor_overrides.size());
+  for (const std::string& text : options.tensor_overrides) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      return InvalidArgument(fmt::format("--override-tensor '{}' is not PATTERN=BUFFER", text));
+    }
+    auto buffer = FindBufferType(text.substr(equals + 1));
+    if (!buffer.ok()) return buffer.status();
+    load.patterns.push_back(text.substr(0, equals));
+    load.overrides.push_back({load.patterns.back().c_str(), *buffer});
+  }
+  if (!load.overrides.empty()) {
+    load.overrides.push_back({nullptr, nullptr});
+    load.params.tensor_buft_overrides = load.overrides.data();
+  }
+  auto split_mode = ParseSplitMode(options.split_mode);
+  if (!split_mode.ok()) return split_mode.status();
+  if (options.tensor_split.size() > llama_max_devices()) {
+    return InvalidArgument(fmt::format("--tensor-split names {} devices; at most {} are possible",
+                                       options.tensor_split.size(), llama_max_devices()));
+  }
+  if (!options.tensor_split.empty()) {
+    load.split = options.tensor_split;
+    load.split.resize(llama_max_devices(), 0.0f);
+    load.params.tensor_split = load.split.data();
+  }
+  load.params.split_mode = *split_mode;
+  load.params.n_gpu_layers = options.gpu_layers;
+  load.params.main_gpu = options.main_gpu;
+  load.params.load_mode = options.mmap ? (options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_AUTO)
+                                       : (options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options) {
+  if (Status status = CheckFile(options.path); !status.ok()) return status;
+  if (Status status = InitBackend(); !status.ok()) return status;
+  if (Status status = AddRpcServers(options.rpc_servers); !status.ok()) return status;
+  LoadParams load;
+  if (Status status = Fill(options, load); !status.ok()) return status;
+  ErrorLogCapture errors;
+  llama_model* model = llama_model_load_from_file(options.path.c_str(), load.params);
+  if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
+  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model));
+  if (!llama_model_has_decoder(model)) {
+    return Unsupported(
+        fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
+  }
+  return loaded;
+}
+
+std::string LlamaModel::Description() const {
+  char text[256];
+  llama_model_desc(handle(), text, sizeof text);
+  return text;
+}
+
+std::string LlamaModel::FileType() const {
+  return llama_ftype_name(llama_model_ftype(handle()));
+}
+
+std::string LlamaModel::ChatTemplate() const {
+  const char* source = llama_model_chat_template(handle(), nullptr);
+  return source ? source : "";
+}
+
+}  // namespace outrider

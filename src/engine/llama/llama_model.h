@@ -1,0 +1,43 @@
+// LlamaModel: a GGUF file in memory, and its tokenizer. Immutable after loading; engines and embedders share it.
+#pragma once
+
+#include <llama.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "engine/llama/llama_tokenizer.h"
+#include "engine/model_options.h"
+
+namespace outrider {
+
+class LlamaModel {
+ public:
+  // Every reason a file cannot be loaded comes back as one sentence.
+  static Result<std::shared_ptr<LlamaModel>> Load(const ModelOptions& options);
+
+  const llama_model* handle() const { return handle_.get(); }
+  llama_model* handle() { return handle_.get(); }
+  const LlamaTokenizer& tokenizer() const { return tokenizer_; }
+
+  std::string Description() const;  // "llama 135M Q4_1"
+  std::string FileType() const;
+  std::string ChatTemplate() const;  // Jinja; "" if the file has none
+  Pos TrainedContext() const { return llama_model_n_ctx_train(handle()); }
+  uint64_t SizeBytes() const { return llama_model_size(handle()); }
+  uint64_t ParameterCount() const { return llama_model_n_params(handle()); }
+  int EmbeddingSize() const { return llama_model_n_embd(handle()); }
+
+ private:
+  explicit LlamaModel(llama_model* model) : handle_(model), tokenizer_(llama_model_get_vocab(model)) {}
+
+  struct Free {
+    void operator()(llama_model* model) const { llama_model_free(model); }
+  };
+  std::unique_ptr<llama_model, Free> handle_;
+  LlamaTokenizer tokenizer_;
+};
+
+}  // namespace outrider

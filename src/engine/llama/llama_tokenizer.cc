@@ -1,0 +1,53 @@
+#include "engine/llama/llama_tokenizer.h"
+
+#include <cstring>
+#include <limits>
+
+namespace outrider {
+namespace {
+
+// FNV-1a over every token's text and attributes.
+uint64_t Fingerprint(const llama_vocab* vocab) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto mix = [&hash](const void* data, size_t size) {
+    for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
+  };
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+    const char* text = llama_vocab_get_text(vocab, token);
+    mix(text, std::strlen(text) + 1);
+    const auto attributes = static_cast<int32_t>(llama_vocab_get_attr(vocab, token));
+    mix(&attributes, sizeof attributes);
+  }
+  return hash;
+}
+
+}  // namespace
+
+LlamaTokenizer::LlamaTokenizer(const llama_vocab* vocab) : vocab_(vocab), fingerprint_(Fingerprint(vocab)) {}
+
+std::vector<Token> LlamaTokenizer::Tokenize(std::string_view text, bool add_bos, SpecialTokens special) const {
+  if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 2)) return {};
+  const auto length = static_cast<int32_t>(text.size());
+  const bool parse_special = special == SpecialTokens::kParse;
+  std::vector<Token> tokens(text.size() / 2 + 8);
+  int32_t count = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                                 add_bos, parse_special);
+  if (count < 0 && count != std::numeric_limits<int32_t>::min()) {
+    tokens.resize(static_cast<size_t>(-count));
+    count = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), add_bos,
+                           parse_special);
+  }
+  tokens.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return tokens;
+}
+
+std::string LlamaTokenizer::Piece(Token token, bool show_special) const {
+  char buffer[128];
+  const int32_t length = llama_token_to_piece(vocab_, token, buffer, sizeof buffer, 0, show_special);
+  if (length >= 0) return {buffer, static_cast<size_t>(length)};
+  std::string piece(static_cast<size_t>(-length), '\0');
+  llama_token_to_piece(vocab_, token, piece.data(), -length, 0, show_special);
+  return piece;
+}
+
+}  // namespace outrider

@@ -1,0 +1,37 @@
+// Tokenizer: text to tokens and back, and what the vocabulary knows about them. Immutable after loading; thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/token.h"
+
+namespace outrider {
+
+enum class SpecialTokens { kAsText, kParse };  // whether "<|im_start|>" in a text is eight letters or one control token
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  virtual int vocabulary_size() const = 0;
+
+  // `add_bos`: also add what the model wants at the beginning (and end) of a text.
+  virtual std::vector<Token> Tokenize(std::string_view text, bool add_bos, SpecialTokens special) const = 0;
+
+  // The bytes a token stands for; not always whole UTF-8 characters. Control tokens are rendered only if
+  // `show_special`.
+  virtual std::string Piece(Token token, bool show_special) const = 0;
+
+  virtual bool EndsGeneration(Token token) const = 0;
+  virtual Token bos() const = 0;  // kNoToken if the vocabulary has none
+  virtual Token eos() const = 0;
+
+  // Equal for vocabularies with the same tokens in the same order; how a draft is recognised as matching its target.
+  virtual uint64_t fingerprint() const = 0;
+
+  bool Contains(Token token) const { return token >= 0 && token < vocabulary_size(); }
+};
+
+}  // namespace outrider
