@@ -1,0 +1,112 @@
+// One request's life in the scheduler: what is asked (GenerationRequest), what comes back piece by piece (Chunk), and
+// the handle that connects the scheduler's thread with the one thread that consumes the result (Generation).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/token.h"
+#include "sampling/sampling_options.h"
+
+namespace outrider {
+
+struct GenerationRequest {
+  std::vector<Token> prompt;
+  SamplingOptions sampling;
+  int max_tokens = -1;            // tokens to generate at most; -1 = until the context is full
+  std::vector<std::string> stop;  // text that ends the generation and is not part of the result
+  bool ignore_eos = false;        // go on past the model's own end
+  bool show_special = false;      // render control tokens in the text
+  int top_logprobs = -1;          // -1 = none; n = log probability of each token and of its n best alternatives
+  bool probabilities_after_filters =
+      false;                              // log probabilities of what the sampler chose from rather than of the model
+  bool reuse_prefix = true;               // memory of an earlier request may be used where the prompts agree
+  SeqId slot = -1;                        // run in this sequence; -1 = the one with the longest common prefix
+  Duration time_limit = Duration::max();  // from the first generated token on; what exists by then is returned
+  Duration deadline = Duration::max();    // from submission on, waiting and prompt included
+};
+
+struct TokenLogprob {
+  Token token;
+  float logprob;  // natural logarithm
+};
+
+struct GeneratedToken {
+  Token token;
+  std::string piece;              // its bytes; not always whole characters
+  float logprob = 0;              // set if the request asked for logprobs
+  std::vector<TokenLogprob> top;  // best first, as many as asked for
+};
+
+enum class FinishReason {
+  kEndOfText,   // the model ended its answer
+  kStopString,  // a stop string appeared
+  kLength,      // max_tokens reached or context full
+  kTimeLimit,   // time_limit, deadline or the end of draining reached
+  kCancelled,   // the consumer went away
+  kError,       // the engine failed; `error` says how
+};
+
+// Where the time went. Field names of the `timings` object are made from these.
+struct GenerationTimings {
+  int prompt_tokens = 0;  // tokens of the prompt that were decoded
+  int cached_tokens = 0;  // tokens of the prompt that were in memory already
+  int generated_tokens = 0;
+  double queue_ms = 0;     // from submission to the first row in a batch
+  double prompt_ms = 0;    // from there to the first generated token
+  double generate_ms = 0;  // from the first generated token to the last
+};
+
+struct Completion {
+  FinishReason reason = FinishReason::kEndOfText;
+  std::string stop_string;  // the one that matched
+  Status error;             // for kError
+  GenerationTimings timings;
+  uint64_t seed = 0;
+  SeqId slot = -1;
+};
+
+// A piece of the result: text that is final, in whole UTF-8 characters and past any possible stop string, and the
+// tokens it is made of. The last chunk, and only that, carries the completion.
+struct Chunk {
+  std::string text;
+  std::vector<GeneratedToken> tokens;
+  GenerationTimings timings;  // so far
+  std::optional<Completion> completion;
+};
+
+// Shared by the scheduler (which calls Push) and one consumer (which calls Wait and Cancel). Chunks wait without bound,
+// but no longer than the generation itself, which max_tokens or the context bounds.
+class Generation {
+ public:
+  explicit Generation(GenerationRequest request) : request_(std::move(request)) {}
+
+  // Waits up to `timeout` for the next chunk; nothing if none came. Chunks that piled up are joined into one. After the
+  // chunk with the completion, call it no more.
+  std::optional<Chunk> Wait(std::chrono::milliseconds timeout);
+
+  // The consumer lost interest: the scheduler frees the sequence before its next step.
+  void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  const GenerationRequest& request() const { return request_; }
+
+  // For the scheduler.
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  void Push(Chunk chunk);
+
+ private:
+  const GenerationRequest request_;
+  std::atomic<bool> cancelled_ = false;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::optional<Chunk> waiting_;  // guarded by mutex_
+};
+
+}  // namespace outrider

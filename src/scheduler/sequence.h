@@ -1,0 +1,48 @@
+// Sequence: one slot of the engine's memory and the request that runs in it.
+//
+// `tokens` are the committed ones: the prompt and what was generated. The engine's memory holds a beginning of them;
+// the rest are the rows still to be decoded. While idle, `tokens` is exactly what the memory holds.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/token.h"
+#include "sampling/sampler.h"
+#include "scheduler/generation.h"
+#include "scheduler/text_stream.h"
+
+namespace outrider {
+
+// A request that waits for a sequence.
+struct PendingRequest {
+  std::shared_ptr<Generation> generation;
+  std::unique_ptr<Sampler> sampler;
+  TimePoint submitted;
+};
+
+struct Sequence {
+  SeqId id = 0;
+  std::vector<Token> tokens;
+  TimePoint last_used{};
+
+  // The running request; empty while idle.
+  std::shared_ptr<Generation> generation;
+  std::unique_ptr<Sampler> sampler;
+  TextStream text;
+  GenerationTimings timings;
+  Pos prompt_length = 0;
+  TimePoint submitted{}, admitted{}, first_token{};
+  int failed_steps = 0;  // that it took part in
+  bool suspect = false;  // after a failed step: to be decoded alone once, to see whether it was the cause
+
+  bool busy() const { return generation != nullptr; }
+  bool generating() const { return timings.generated_tokens > 0; }
+};
+
+// Tokens at the beginning that both have.
+size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b);
+
+}  // namespace outrider

@@ -1,0 +1,47 @@
+// What the scheduler counts. Plain data: logs, /slots and /metrics are views of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/token.h"
+#include "scheduler/generation.h"
+
+namespace outrider {
+
+inline constexpr size_t kFinishReasons = 6;  // enumerators of FinishReason
+
+struct SchedulerStats {
+  std::array<uint64_t, kFinishReasons> finished{};  // requests by FinishReason
+  uint64_t refused = 0;                             // requests the full queue turned away
+  uint64_t prompt_tokens = 0;                       // decoded
+  uint64_t cached_tokens = 0;                       // taken from memory instead
+  uint64_t generated_tokens = 0;
+  double prompt_seconds = 0;    // sum over requests
+  double generate_seconds = 0;  // sum over requests
+  uint64_t steps = 0;
+  uint64_t rows = 0;                                                                          // over all steps
+  int running = 0;                                                                            // now
+  int queued = 0;                                                                             // now
+  Histogram first_token_seconds{{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}};  // from submission
+  Histogram step_seconds{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}};
+};
+
+struct SlotStatus {
+  SeqId id = 0;
+  bool busy = false;
+  int tokens_in_memory = 0;
+  int prompt_tokens = 0;     // of the running request, or of the last one
+  int generated_tokens = 0;  // likewise
+  int tokens_left = 0;       // until max_tokens or the context's end; -1 while idle
+};
+
+// A slot's memory outside of the scheduler.
+struct SavedSlot {
+  std::vector<Token> tokens;
+  std::vector<uint8_t> state;
+};
+
+}  // namespace outrider
