@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "chat/chat_test_util.h"
+#include "chat/tool_fallback.h"
+
+namespace outrider {
+namespace {
+
+// Says what it is told to, text by text.
+class ScriptedParser : public ChatParser {
+ public:
+  explicit ScriptedParser(std::vector<std::pair<std::string, ChatMessage>> script) : script_(std::move(script)) {}
+  ChatMessage Parse(const std::string& text, bool) const override {
+    for (const auto& [said, message] : script_) {
+      if (said == text) return message;
+    }
+    return {};
+  }
+  bool plain() const override { return false; }
+
+ private:
+  std::vector<std::pair<std::string, ChatMessage>> script_;
+};
+
+void Add(const std::vector<ChatDelta>& deltas, ChatMessage* sum) {
+  for (const ChatDelta& delta : deltas) {
+    switch (delta.kind) {
+      case ChatDelta::Kind::kReasoning:
+        sum->reasoning += delta.text;
+        break;
+      case ChatDelta::Kind::kContent:
+        sum->content += delta.text;
+        break;
+      case ChatDelta::Kind::kToolCall:
+        ASSERT_EQ(delta.tool_index, static_cast<int>(sum->tool_calls.size()));
+        sum->tool_calls.push_back(delta.call);
+        break;
+      case ChatDelta::Kind::kToolArguments:
+        sum->tool_calls.at(delta.tool_index).arguments += delta.text;
+        break;
+    }
+  }
+}
+
+std::shared_ptr<const ChatParser> ToolParser() {
+  ChatInput input = UserSays("hi");
+  input.tools = {WeatherTool()};
+  input.parallel_tool_calls = true;
+  return MakeTemplate(kToolTemplate)->Apply(input)->parser;
+}
+
+std::string Call(const std::string& city) {
+  return "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"" + city + "\"}}\n</tool_call>";
+}
+
+TEST(ChatStreamTest, PlainTextIsNotParsed) {
+  ChatStream stream(MakeTemplate("")->Apply(UserSays("hi"))->parser);
+  EXPECT_EQ(stream.Feed("a", false).at(0).text, "a");
+  EXPECT_TRUE(stream.Feed("", false).empty());
+  EXPECT_EQ(stream.Feed("<tool_call>", true).at(0).text, "<tool_call>");
+  EXPECT_EQ(stream.message().content, "a<tool_call>");
+  EXPECT_EQ(stream.text(), "a<tool_call>");
+}
+
+TEST(ChatStreamTest, DeltasAddUpToTheMessageHoweverTheTextIsCut) {
+  const auto parser = ToolParser();
+  const std::vector<std::string> texts = {"",
+                                          "Hello <there>",
+                                          "I look. " + Call("Rome"),
+                                          Call("Rome") + "\n" + Call("Paris"),
+                                          Call("a \\\"b\\\" \\u00e9 {}"),
+                                          "I look. <tool_call>\n{\"name\": \"get_wea"};
+  EXPECT_TRUE(rc::check([&] {
+    const std::string text = *rc::gen::elementOf(texts);
+    ChatStream stream(parser);
+    ChatMessage sum;
+    size_t at = 0;
+    while (at < text.size()) {
+      const size_t n = *rc::gen::inRange<size_t>(1, 9);
+      Add(stream.Feed(std::string_view(text).substr(at, n), false), &sum);
+      at += n;
+    }
+    Add(stream.Feed("", true), &sum);
+    RC_ASSERT(sum == stream.message());
+    ChatMessage whole = parser->Parse(text, false);
+    RC_ASSERT(sum.content == whole.content);
+    std::erase_if(whole.tool_calls, [](const ToolCall& call) { return call.name.empty(); });
+    RC_ASSERT(sum.tool_calls.size() == whole.tool_calls.size());
+    for (size_t i = 0; i < whole.tool_calls.size(); ++i) {
+      RC_ASSERT(sum.tool_calls[i].name == whole.tool_calls[i].name);
+      RC_ASSERT(sum.tool_calls[i].arguments == whole.tool_calls[i].arguments);
+      RC_ASSERT(sum.tool_calls[i].id.starts_with("call_"));
+    }
+  }));
+}
+
+TEST(ChatStreamTest, ArgumentsStreamBeforeTheCallIsComplete) {
+  ChatStream stream(ToolParser());
+  const auto deltas = stream.Feed("<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Ro", false);
+  ASSERT_GE(deltas.size(), 2u);
+  EXPECT_EQ(deltas[0].kind, ChatDelta::Kind::kToolCall);
+  EXPECT_EQ(deltas[0].call.name, "get_weather");
+  EXPECT_EQ(deltas[1].kind, ChatDelta::Kind::kToolArguments);
+}
+
+TEST(ChatStreamTest, WhatWasSentIsNeverTakenBackNorSentTwice) {
+  ChatStream stream(std::make_shared<ScriptedParser>(std::vector<std::pair<std::string, ChatMessage>>{
+      {"a", {"Hello <", "", {}}}, {"ab", {"Hello ", "", {}}}, {"abc", {"Hello <x>", "", {}}}}));
+  EXPECT_EQ(stream.Feed("a", false).at(0).text, "Hello <");
+  EXPECT_TRUE(stream.Feed("b", false).empty());
+  EXPECT_EQ(stream.Feed("c", true).at(0).text, "x>");
+  EXPECT_EQ(stream.message().content, "Hello <x>");
+}
+
+TEST(ChatStreamTest, NamesWaitUntilTheyAreWholeAndIdsStay) {
+  const std::string arguments = "{}";
+  ChatStream stream(std::make_shared<ScriptedParser>(std::vector<std::pair<std::string, ChatMessage>>{
+      {"1", {"", "", {{"", "get", ""}}}},
+      {"12", {"", "", {{"", "get_weather", "{"}}}},
+      {"123", {"", "", {{"", "get_weather", "{}"}, {"own", "now", ""}}}}}));
+  EXPECT_TRUE(stream.Feed("1", false).empty());
+  const auto second = stream.Feed("2", false);
+  ASSERT_EQ(second.size(), 2u);
+  EXPECT_EQ(second[0].call.name, "get_weather");
+  const std::string id = second[0].call.id;
+  EXPECT_EQ(id.size(), std::string("call_").size() + 24);
+  stream.Feed("3", true);
+  ASSERT_EQ(stream.message().tool_calls.size(), 2u);
+  EXPECT_EQ(stream.message().tool_calls[0], (ToolCall{id, "get_weather", "{}"}));
+  EXPECT_EQ(stream.message().tool_calls[1], (ToolCall{"own", "now", ""}));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,221 @@
+#include "chat/chat_template.h"
+
+#include <chat.h>
+#include <fmt/format.h>
+#include <log.h>
+
+#include <map>
+#include <mutex>
+
+#include "base/utf8.h"
+#include "chat/check.h"
+#include "chat/llama_chat_parser.h"
+#include "chat/tool_fallback.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMaxErrorBytes = 400;  // template errors quote the template
+
+std::string Shorten(std::string message) {
+  if (message.size() > kMaxErrorBytes) {
+    message.resize(kMaxErrorBytes);
+    message.resize(message.size() - IncompleteUtf8Tail(message));
+    message += " ...";
+  }
+  return message;
+}
+
+common_chat_tool_choice ToCommon(ToolChoice choice) {
+  switch (choice) {
+    case ToolChoice::kAuto:
+      return COMMON_CHAT_TOOL_CHOICE_AUTO;
+    case ToolChoice::kRequired:
+      return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    case ToolChoice::kNone:
+      return COMMON_CHAT_TOOL_CHOICE_NONE;
+  }
+  return COMMON_CHAT_TOOL_CHOICE_AUTO;
+}
+
+// Into the one shape llama-common reads: no nulls where it wants strings, no roles it does not know, types spelled out.
+Json NormalizeMessages(const Json& messages) {
+  Json normalized = messages;
+  for (Json& message : normalized) {
+    if (message["role"] == "function") message["role"] = "tool";
+    for (const char* key : {"reasoning_content", "name", "tool_call_id", "tool_calls"}) {
+      if (message.contains(key) && message[key].is_null()) message.erase(key);
+    }
+    if (!message.contains("content")) message["content"] = "";
+    if (!message.contains("tool_calls")) continue;
+    for (Json& call : message["tool_calls"]) {
+      call["type"] = "function";
+      if (call.contains("id") && call["id"].is_null()) call.erase("id");
+    }
+  }
+  return normalized;
+}
+
+bool IsAssistantText(const common_chat_msg& message) {
+  return message.role == "assistant" && message.tool_calls.empty();
+}
+
+bool HasText(const common_chat_msg& message) {
+  return !message.render_content().empty() || !message.reasoning_content.empty();
+}
+
+// A conversation that ends with the assistant's words asks for their continuation.
+void ContinueLastMessage(common_chat_templates_inputs* inputs) {
+  if (!inputs->add_generation_prompt || !IsAssistantText(inputs->messages.back())) return;
+  if (HasText(inputs->messages.back())) {
+    inputs->continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
+    inputs->add_generation_prompt = false;
+  } else if (inputs->messages.size() > 1) {
+    inputs->messages.pop_back();
+  }
+}
+
+common_chat_templates_inputs ToCommon(const ChatInput& input) {
+  common_chat_templates_inputs inputs;
+  inputs.messages = common_chat_msgs_parse_oaicompat(common_json::parse(DumpJson(NormalizeMessages(input.messages))));
+  inputs.tools = common_chat_tools_parse_oaicompat(common_json::parse(DumpJson(input.tools)));
+  inputs.tool_choice = ToCommon(input.tool_choice);
+  inputs.parallel_tool_calls = input.parallel_tool_calls;
+  inputs.json_schema = input.json_schema.is_null() ? "" : DumpJson(input.json_schema);
+  inputs.grammar = input.grammar;
+  inputs.add_generation_prompt = input.add_generation_prompt;
+  inputs.reasoning_format = COMMON_REASONING_FORMAT_AUTO;
+  for (const auto& [name, value] : input.template_arguments.items()) {
+    inputs.chat_template_kwargs[name] = DumpJson(value);
+    if (name == "enable_thinking") inputs.enable_thinking = value.get<bool>();
+  }
+  ContinueLastMessage(&inputs);
+  return inputs;
+}
+
+GrammarTrigger FromCommon(const common_grammar_trigger& trigger) {
+  switch (trigger.type) {
+    case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN:
+      return {GrammarTrigger::Kind::kPattern, trigger.value};
+    case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL:
+      return {GrammarTrigger::Kind::kFullPattern, trigger.value};
+    case COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN:  // made only where a vocabulary is known; its value is the word
+    case COMMON_GRAMMAR_TRIGGER_TYPE_WORD:
+      break;
+  }
+  return {GrammarTrigger::Kind::kWord, trigger.value};
+}
+
+// A schema that no grammar can be made of must be blamed on its own field, not on the conversation.
+Status CheckSchemasConvert(const ChatInput& input) {
+  if (!input.json_schema.is_null()) {
+    const Result<std::string> grammar = JsonSchemaToGrammar(input.json_schema);
+    if (!grammar.ok()) return InvalidArgument(grammar.status().message(), "json_schema");
+  }
+  for (size_t i = 0; i < input.tools.size(); ++i) {
+    const Json& function = input.tools[i]["function"];
+    if (!function.contains("parameters") || function["parameters"].is_null()) continue;
+    const Result<std::string> grammar = JsonSchemaToGrammar(function["parameters"]);
+    if (!grammar.ok())
+      return InvalidArgument(grammar.status().message(), fmt::format("tools[{}].function.parameters", i));
+  }
+  return {};
+}
+
+bool CallsTools(const ChatInput& input) {
+  return !input.tools.empty() && input.tool_choice != ToolChoice::kNone;
+}
+
+// Everything but the prompt's text.
+void SetAnswerFormat(const common_chat_params& params, const ChatInput& input, ChatPrompt* prompt) {
+  prompt->grammar = params.grammar;
+  prompt->grammar_lazy = params.grammar_lazy;
+  // Grammars made for a template begin with its generation prompt; a lazy one begins at its trigger instead.
+  if (!params.grammar.empty() && !params.grammar_lazy) prompt->grammar_prefill = params.generation_prompt;
+  if (params.grammar.empty()) prompt->grammar = input.grammar;
+  for (const common_grammar_trigger& trigger : params.grammar_triggers) prompt->triggers.push_back(FromCommon(trigger));
+  prompt->preserved = params.preserved_tokens;
+  prompt->parser = std::make_shared<LlamaChatParser>(params, CallsTools(input) || !input.json_schema.is_null());
+}
+
+class LlamaChatTemplate : public ChatTemplate {
+ public:
+  LlamaChatTemplate(common_chat_templates_ptr own, common_chat_templates_ptr tool_fallback)
+      : own_(std::move(own)),
+        tool_fallback_(std::move(tool_fallback)),
+        source_(common_chat_templates_source(own_.get())) {
+    const std::map<std::string, bool> abilities = common_chat_templates_get_caps(own_.get());
+    knows_tools_ = abilities.at("supports_tools") || abilities.at("supports_tool_calls");
+  }
+
+  Result<ChatPrompt> Apply(const ChatInput& input) const override {
+    if (const Status status = CheckChatInput(input); !status.ok()) return status;
+    if (const Status status = CheckSchemasConvert(input); !status.ok()) return status;
+    if (input.tool_choice == ToolChoice::kRequired && !input.json_schema.is_null()) {
+      ChatInput only_calls = input;  // there will be no answer for the schema to apply to
+      only_calls.json_schema = nullptr;
+      return Apply(only_calls);
+    }
+    try {
+      return knows_tools_ ? Render(input) : RenderToolsAsText(input);
+    } catch (const std::exception& error) {
+      return InvalidArgument(fmt::format("the chat template refuses this conversation: {}", Shorten(error.what())),
+                             "messages");
+    }
+  }
+
+  const std::string& source() const override { return source_; }
+
+ private:
+  ChatPrompt Render(const ChatInput& input) const {
+    const common_chat_params params = common_chat_templates_apply(own_.get(), ToCommon(input));
+    ChatPrompt prompt;
+    prompt.text = params.prompt;
+    prompt.stop = params.additional_stops;
+    SetAnswerFormat(params, input, &prompt);
+    return prompt;
+  }
+
+  ChatPrompt RenderToolsAsText(const ChatInput& input) const {
+    const bool calls_tools = CallsTools(input);
+    ChatInput plain = input;
+    plain.messages = WriteToolsAsText(input.messages, calls_tools ? input.tools : Json::array());
+    plain.tools = Json::array();
+    plain.tool_choice = ToolChoice::kAuto;
+    ChatPrompt prompt = Render(plain);
+    if (!calls_tools || !input.json_schema.is_null()) return prompt;
+    SetAnswerFormat(common_chat_templates_apply(tool_fallback_.get(), ToCommon(input)), input, &prompt);
+    prompt.grammar = ToolCallGrammar(input.tools, input.parallel_tool_calls);
+    prompt.grammar_lazy = input.tool_choice == ToolChoice::kAuto;
+    prompt.grammar_prefill = "";
+    prompt.triggers = {{GrammarTrigger::Kind::kWord, kToolCallTrigger}};
+    return prompt;
+  }
+
+  const common_chat_templates_ptr own_;
+  const common_chat_templates_ptr tool_fallback_;
+  const std::string source_;
+  bool knows_tools_ = false;
+};
+
+// llama-common logs what it also reports as exceptions; its logger must be set before threads use it.
+void SilenceCommonLog() {
+  static std::once_flag once;
+  std::call_once(once, [] { common_log_set_verbosity_thold(LOG_LEVEL_OUTPUT); });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Create(const std::string& source, const std::string& bos,
+                                                           const std::string& eos) {
+  SilenceCommonLog();
+  try {
+    auto own = common_chat_templates_init(/*model=*/nullptr, source.empty() ? "chatml" : source, bos, eos);
+    auto tool_fallback = common_chat_templates_init(/*model=*/nullptr, kToolTemplate, bos, eos);
+    return std::unique_ptr<ChatTemplate>(std::make_unique<LlamaChatTemplate>(std::move(own), std::move(tool_fallback)));
+  } catch (const std::exception& error) {
+    return InvalidArgument(fmt::format("the chat template cannot be used: {}", Shorten(error.what())));
+  }
+}
+
+}  // namespace outrider

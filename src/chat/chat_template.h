@@ -1,0 +1,120 @@
+// Chat: from a conversation to the model's prompt, and from the model's text back to a message with tool calls and
+// reasoning.
+//
+// The only room that knows llama-common, whose Jinja engine, tool-call formats and JSON-schema grammars it wraps. It
+// knows nothing of tokens or engines. ChatTemplate and ChatParser are immutable after construction and thread-safe; a
+// ChatStream belongs to one request.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+
+namespace outrider {
+
+enum class ToolChoice { kAuto, kRequired, kNone };
+
+// A conversation in OpenAI's chat-completions shapes. Other protocols translate into it.
+struct ChatInput {
+  Json messages = Json::array();  // [{"role", "content", "tool_calls", "tool_call_id", ...}]
+  Json tools = Json::array();     // [{"type": "function", "function": {...}}]
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  bool parallel_tool_calls = false;
+  Json json_schema;     // the answer must match it; null = free
+  std::string grammar;  // GBNF the answer must match; "" = free
+  bool add_generation_prompt = true;
+  Json template_arguments = Json::object();  // extra variables of the template ("chat_template_kwargs")
+};
+
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON as text, as the model wrote it
+
+  bool operator==(const ToolCall&) const = default;
+};
+
+struct ChatMessage {
+  std::string content;
+  std::string reasoning;
+  std::vector<ToolCall> tool_calls;
+
+  bool operator==(const ChatMessage&) const = default;
+};
+
+// Turns the text a model generates for one prompt back into a message.
+class ChatParser {
+ public:
+  virtual ~ChatParser() = default;
+
+  // `partial`: the text is still growing. Text that does not parse is returned as content: the user sees what the model
+  // said.
+  virtual ChatMessage Parse(const std::string& text, bool partial) const = 0;
+
+  // True if content is the text as it is, so that a stream need not be parsed again for every token.
+  virtual bool plain() const = 0;
+};
+
+// What makes a sleeping grammar wake up.
+struct GrammarTrigger {
+  enum class Kind { kWord, kPattern, kFullPattern } kind;
+  std::string value;
+};
+
+struct ChatPrompt {
+  std::string text;           // tokenise with SpecialTokens::kParse
+  std::string grammar;        // GBNF; "" = none
+  bool grammar_lazy = false;  // applies only after one of the triggers
+  std::vector<GrammarTrigger> triggers;
+  std::vector<std::string> preserved;  // control tokens the parser needs to see in the text
+  std::string grammar_prefill;         // end of the prompt that the grammar counts as generated
+  std::vector<std::string> stop;       // additional stop strings of the template
+  std::shared_ptr<const ChatParser> parser;
+};
+
+class ChatTemplate {
+ public:
+  // `source`: Jinja, or "" for ChatML. `bos`, `eos`: texts of those tokens ("" if none), which templates may print.
+  static Result<std::unique_ptr<ChatTemplate>> Create(const std::string& source, const std::string& bos,
+                                                      const std::string& eos);
+  virtual ~ChatTemplate() = default;
+
+  // Bad conversations (roles the template refuses, unusable schema) are kInvalidArgument naming the field.
+  virtual Result<ChatPrompt> Apply(const ChatInput& input) const = 0;
+
+  virtual const std::string& source() const = 0;
+};
+
+// JSON schema to GBNF; kInvalidArgument with what is wrong.
+Result<std::string> JsonSchemaToGrammar(const Json& schema);
+
+// One step of a growing message.
+struct ChatDelta {
+  enum class Kind { kReasoning, kContent, kToolCall, kToolArguments } kind;
+  std::string text;    // for kReasoning, kContent, kToolArguments: what is new
+  int tool_index = 0;  // for kToolCall, kToolArguments
+  ToolCall call;       // for kToolCall: id and name; arguments follow as kToolArguments
+};
+
+// Follows one growing answer: feed text, get what is new in it. Concatenated deltas equal the parsed message.
+class ChatStream {
+ public:
+  explicit ChatStream(std::shared_ptr<const ChatParser> parser);
+
+  // `last`: the text is complete now.
+  std::vector<ChatDelta> Feed(std::string_view text, bool last);
+
+  const ChatMessage& message() const { return message_; }  // so far
+  const std::string& text() const { return text_; }        // all that was fed
+
+ private:
+  std::shared_ptr<const ChatParser> parser_;
+  std::string text_;
+  ChatMessage message_;  // the sum of the deltas, so a call keeps the id it was announced with
+};
+
+}  // namespace outrider

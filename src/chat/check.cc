@@ -1,0 +1,197 @@
+#include "chat/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMaxMessages = 10000;
+constexpr size_t kMaxTools = 256;
+constexpr size_t kMaxNameBytes = 256;
+
+// llama-common matches property names with std::regex, which recurses once per character, and spends the cube of the
+// number of optional properties of an object. These bounds keep one schema well under a second and far from the end of
+// the stack.
+constexpr size_t kMaxSchemaNameBytes = 1024;
+constexpr double kMaxSchemaWork = 300.0 * 300.0 * 300.0;
+
+constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
+constexpr std::array<std::string_view, 5> kReservedArguments = {"messages", "tools", "bos_token", "eos_token",
+                                                                "add_generation_prompt"};
+
+template <size_t N>
+bool IsOneOf(std::string_view text, const std::array<std::string_view, N>& list) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+// The value of a key, or null.
+const Json& At(const Json& object, const char* key) {
+  static const Json kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+Status CheckOptionalString(const Json& object, const char* key, const std::string& path) {
+  if (At(object, key).is_null() || At(object, key).is_string()) return {};
+  return InvalidArgument("must be a string", fmt::format("{}.{}", path, key));
+}
+
+Status CheckName(const Json& name, const std::string& field) {
+  const bool good = name.is_string() && !name.get_ref<const std::string&>().empty() &&
+                    name.get_ref<const std::string&>().size() <= kMaxNameBytes;
+  if (good) return {};
+  return InvalidArgument(fmt::format("must be a string of 1 to {} bytes", kMaxNameBytes), field);
+}
+
+Status CheckContentPart(const Json& part, const std::string& path) {
+  if (!part.is_object()) return InvalidArgument("must be an object like {\"type\": \"text\", \"text\": \"...\"}", path);
+  const Json& type = At(part, "type");
+  if (!type.is_string()) return InvalidArgument("must be a string", path + ".type");
+  if (type != "text") {
+    return InvalidArgument(fmt::format("{} is not supported: this model takes text only", DumpJson(type)),
+                           path + ".type");
+  }
+  if (!At(part, "text").is_string()) return InvalidArgument("must be a string", path + ".text");
+  return {};
+}
+
+Status CheckContent(const Json& message, bool may_be_null, const std::string& path) {
+  const Json& content = At(message, "content");
+  if (content.is_string() || (content.is_null() && may_be_null)) return {};
+  if (content.is_null()) return InvalidArgument("is required", path);
+  if (!content.is_array()) return InvalidArgument("must be a string or a list of text parts", path);
+  for (size_t i = 0; i < content.size(); ++i) {
+    if (const Status status = CheckContentPart(content[i], fmt::format("{}[{}]", path, i)); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status CheckToolCall(const Json& call, const std::string& path) {
+  if (!call.is_object()) return InvalidArgument("must be an object", path);
+  if (const Status status = CheckOptionalString(call, "id", path); !status.ok()) return status;
+  if (!At(call, "type").is_null() && At(call, "type") != "function") {
+    return InvalidArgument("must be \"function\"", path + ".type");
+  }
+  const Json& function = At(call, "function");
+  if (!function.is_object()) return InvalidArgument("must be an object with name and arguments", path + ".function");
+  if (const Status status = CheckName(At(function, "name"), path + ".function.name"); !status.ok()) return status;
+  const Json& arguments = At(function, "arguments");
+  if (arguments.is_object()) return {};
+  if (!arguments.is_string() || !Json::accept(arguments.get_ref<const std::string&>())) {
+    return InvalidArgument("must be JSON as text", path + ".function.arguments");
+  }
+  return {};
+}
+
+Status CheckMessage(const Json& message, const std::string& path) {
+  if (!message.is_object()) return InvalidArgument("must be an object", path);
+  const Json& role = At(message, "role");
+  if (!role.is_string()) return InvalidArgument("must be a string", path + ".role");
+  if (!IsOneOf(role.get_ref<const std::string&>(), kRoles)) {
+    return InvalidArgument(fmt::format("{} is not one of system, developer, user, assistant, tool", DumpJson(role)),
+                           path + ".role");
+  }
+  const Json& calls = At(message, "tool_calls");
+  if (!calls.is_null() && (role != "assistant" || !calls.is_array())) {
+    return InvalidArgument("must be a list, in a message of the assistant", path + ".tool_calls");
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (const Status status = CheckToolCall(calls[i], fmt::format("{}.tool_calls[{}]", path, i)); !status.ok())
+      return status;
+  }
+  if (const Status status = CheckContent(message, role == "assistant", path + ".content"); !status.ok()) return status;
+  for (const char* key : {"reasoning_content", "name", "tool_call_id"}) {
+    if (const Status status = CheckOptionalString(message, key, path); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status CheckTool(const Json& tool, const std::string& path) {
+  if (!tool.is_object() || At(tool, "type") != "function") {
+    return InvalidArgument("must be an object with type \"function\"", path);
+  }
+  const Json& function = At(tool, "function");
+  if (!function.is_object()) return InvalidArgument("must be an object with a name", path + ".function");
+  if (const Status status = CheckName(At(function, "name"), path + ".function.name"); !status.ok()) return status;
+  if (const Status status = CheckOptionalString(function, "description", path + ".function"); !status.ok())
+    return status;
+  const Json& parameters = At(function, "parameters");
+  return parameters.is_null() ? Status() : CheckSchema(parameters, path + ".function.parameters");
+}
+
+Status CheckTemplateArguments(const Json& arguments) {
+  constexpr const char* kField = "chat_template_kwargs";
+  if (!arguments.is_object()) return InvalidArgument("must be an object", kField);
+  for (const auto& [name, value] : arguments.items()) {
+    if (IsOneOf(name, kReservedArguments)) {
+      return InvalidArgument("is set by the server", fmt::format("{}.{}", kField, name));
+    }
+    if (name == "enable_thinking" && !value.is_boolean()) {
+      return InvalidArgument("must be true or false", fmt::format("{}.{}", kField, name));
+    }
+  }
+  return {};
+}
+
+Status CheckSchemaNode(const Json& node, const std::string& field, double* work) {
+  if (node.is_object()) {
+    const double properties = At(node, "properties").is_object() ? At(node, "properties").size() : 0;
+    *work += properties * properties * properties;
+    if (*work > kMaxSchemaWork) return InvalidArgument("the schema has too many properties", field);
+    for (const auto& [key, value] : node.items()) {
+      if (key.size() > kMaxSchemaNameBytes) {
+        return InvalidArgument(fmt::format("the schema has a name of more than {} bytes", kMaxSchemaNameBytes), field);
+      }
+      if (key == "pattern" && value.is_string() && value.get_ref<const std::string&>().size() > kMaxSchemaNameBytes) {
+        return InvalidArgument(fmt::format("the schema has a pattern of more than {} bytes", kMaxSchemaNameBytes),
+                               field);
+      }
+      if (const Status status = CheckSchemaNode(value, field, work); !status.ok()) return status;
+    }
+  } else if (node.is_array()) {
+    for (const Json& item : node) {
+      if (const Status status = CheckSchemaNode(item, field, work); !status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckSchema(const Json& schema, const std::string& field) {
+  if (!schema.is_object()) return InvalidArgument("must be a JSON schema, which is an object", field);
+  double work = 0;
+  return CheckSchemaNode(schema, field, &work);
+}
+
+Status CheckChatInput(const ChatInput& input) {
+  if (!input.messages.is_array() || input.messages.empty() || input.messages.size() > kMaxMessages) {
+    return InvalidArgument(fmt::format("must be a list of 1 to {} messages", kMaxMessages), "messages");
+  }
+  for (size_t i = 0; i < input.messages.size(); ++i) {
+    if (const Status status = CheckMessage(input.messages[i], fmt::format("messages[{}]", i)); !status.ok())
+      return status;
+  }
+  if (!input.tools.is_array() || input.tools.size() > kMaxTools) {
+    return InvalidArgument(fmt::format("must be a list of at most {} tools", kMaxTools), "tools");
+  }
+  for (size_t i = 0; i < input.tools.size(); ++i) {
+    if (const Status status = CheckTool(input.tools[i], fmt::format("tools[{}]", i)); !status.ok()) return status;
+  }
+  if (input.tool_choice == ToolChoice::kRequired && input.tools.empty()) {
+    return InvalidArgument("a tool is required, but there are no tools", "tool_choice");
+  }
+  const bool calls_tools = !input.tools.empty() && input.tool_choice != ToolChoice::kNone;
+  if (calls_tools && !input.grammar.empty()) return InvalidArgument("cannot be combined with tools", "grammar");
+  if (!input.json_schema.is_null()) {
+    if (!input.grammar.empty()) return InvalidArgument("cannot be combined with a JSON schema", "grammar");
+    if (const Status status = CheckSchema(input.json_schema, "json_schema"); !status.ok()) return status;
+  }
+  return CheckTemplateArguments(input.template_arguments);
+}
+
+}  // namespace outrider

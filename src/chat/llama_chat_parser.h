@@ -1,0 +1,30 @@
+// ChatParser on llama-common's PEG parsers, made from what its template engine says about one prompt.
+#pragma once
+
+#include <chat.h>
+
+#include <memory>
+
+#include "chat/chat_template.h"
+
+namespace outrider {
+
+class LlamaChatParser : public ChatParser {
+ public:
+  // `structured`: tools or a schema are in play, so that the text is never the content as it is. Throws what
+  // llama-common throws.
+  LlamaChatParser(const common_chat_params& params, bool structured);
+
+  ChatMessage Parse(const std::string& text, bool partial) const override;
+  bool plain() const override { return plain_; }
+
+ private:
+  ChatMessage ParseOrThrow(const std::string& text, bool partial) const;
+  bool IsPlain(const common_chat_params& params, bool structured) const;
+
+  common_chat_parser_params params_;
+  ChatMessage prefill_;  // what of the message the prompt holds already, if it continues one: not part of the answer
+  bool plain_ = false;
+};
+
+}  // namespace outrider
