@@ -1,0 +1,138 @@
+// The fields that say how to generate, the same for all protocols: sampling, stop strings, seed, logit_bias, limits.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "api/fields.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr size_t kMaxStopStrings = 16;
+constexpr size_t kMaxSequenceBreakers = 32;  // each is looked for in the whole vocabulary
+constexpr double kBanBias = -100;            // OpenAI's smallest bias, documented to ban the token
+constexpr double kMaxBias = 1e6;             // outweighs any logit and leaves room to add to it
+
+void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
+  fields->Float("temperature", 0, 100, &sampling->temperature);
+  fields->Int("top_k", -1, kMaxInt, &sampling->top_k);
+  if (sampling->top_k < 0) sampling->top_k = 0;  // other servers' way to say "all"
+  fields->Float("top_p", 0, 1, &sampling->top_p);
+  fields->Float("min_p", 0, 1, &sampling->min_p);
+  fields->Float("typical_p", 0, 1, &sampling->typical_p);
+  fields->Float("top_n_sigma", -1, 100, &sampling->top_n_sigma);
+  fields->Float("xtc_probability", 0, 1, &sampling->xtc_probability);
+  fields->Float("xtc_threshold", 0, 1, &sampling->xtc_threshold);
+  fields->Int("repeat_last_n", -1, kMaxInt, &sampling->repeat_last_n);
+  fields->Float("repeat_penalty", 0.01, 100, &sampling->repeat_penalty);
+  fields->Float("presence_penalty", -100, 100, &sampling->presence_penalty);
+  fields->Float("frequency_penalty", -100, 100, &sampling->frequency_penalty);
+  fields->Float("dry_multiplier", 0, 100, &sampling->dry_multiplier);
+  fields->Float("dry_base", 1, 100, &sampling->dry_base);
+  fields->Int("dry_allowed_length", 0, kMaxInt, &sampling->dry_allowed_length);
+  fields->Int("dry_penalty_last_n", -1, kMaxInt, &sampling->dry_penalty_last_n);
+  fields->StringOrList("dry_sequence_breakers", kMaxSequenceBreakers, &sampling->dry_sequence_breakers);
+  fields->Seed("seed", &sampling->seed);
+}
+
+// A token of a logit_bias entry: an id, a decimal id as text, or text that stands for all its tokens.
+bool BiasedTokens(const Json& key, const Tokenizer& tokenizer, std::vector<Token>* tokens) {
+  if (key.is_string()) {
+    const std::string& text = key.get_ref<const std::string&>();
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      *tokens = tokenizer.Tokenize(text, /*add_bos=*/false, SpecialTokens::kAsText);
+      return !tokens->empty();
+    }
+    if (id < 0 || id >= tokenizer.vocabulary_size()) return false;
+    *tokens = {static_cast<Token>(id)};
+    return true;
+  }
+  if (!key.is_number_integer()) return false;
+  if (key.is_number_unsigned() && key.get<uint64_t>() >= static_cast<uint64_t>(tokenizer.vocabulary_size()))
+    return false;
+  if (key.get<int64_t>() < 0) return false;
+  *tokens = {static_cast<Token>(key.get<int64_t>())};
+  return true;
+}
+
+void ReadLogitBias(FieldReader* fields, const Tokenizer& tokenizer, SamplingOptions* sampling) {
+  if (!fields->Has("logit_bias")) return;
+  const Json& biases = fields->At("logit_bias");
+  if (!biases.is_object() && !biases.is_array()) {
+    return fields->Fail("logit_bias", "must be an object of token: bias, or a list of [token, bias] pairs");
+  }
+  sampling->logit_bias.clear();
+  for (const auto& [name, entry] : biases.items()) {
+    const bool is_pair = entry.is_array() && entry.size() == 2;
+    if (biases.is_array() && !is_pair) {
+      return fields->Fail("logit_bias", "a list must hold [token, bias] pairs only");
+    }
+    const Json key = biases.is_array() ? entry[0] : Json(name);
+    const Json& bias = biases.is_array() ? entry[1] : entry;
+    std::vector<Token> tokens;
+    if (!BiasedTokens(key, tokenizer, &tokens)) {
+      return fields->Fail("logit_bias", fmt::format("{} is not a token of this model, whose ids are 0 to {}",
+                                                    DumpJson(key), tokenizer.vocabulary_size() - 1));
+    }
+    const bool banned = bias.is_boolean() && !bias.get<bool>();
+    if (!banned && !bias.is_number()) {
+      return fields->Fail("logit_bias",
+                          fmt::format("the bias of {} must be a number, or false to ban it", DumpJson(key)));
+    }
+    if (!banned && bias.get<double>() > kMaxBias) {
+      return fields->Fail("logit_bias", fmt::format("the bias of {} must be at most {}", DumpJson(key), kMaxBias));
+    }
+    float value = -std::numeric_limits<float>::infinity();
+    if (!banned && bias.get<double>() > kBanBias) value = bias.get<float>();
+    for (const Token token : tokens) sampling->logit_bias.emplace_back(token, value);
+  }
+}
+
+}  // namespace
+
+Status ReadGenerationFields(const Json& body, const ApiContext& context, GenerationRequest* request) {
+  FieldReader fields(body);
+  request->sampling = context.sampling;
+  // 32 bits, so that every client can read the seed back exactly, whatever it holds numbers in.
+  if (context.random_seed) request->sampling.seed = std::random_device{}();
+  ReadSampling(&fields, &request->sampling);
+  ReadLogitBias(&fields, context.tokenizer, &request->sampling);
+
+  fields.StringOrList("stop", kMaxStopStrings, &request->stop);
+  fields.Bool("ignore_eos", &request->ignore_eos);
+  fields.Bool("cache_prompt", &request->reuse_prefix);
+  fields.Int("id_slot", -1, context.n_slots - 1, &request->slot);
+  int time_limit_ms = -1;
+  fields.Int("t_max_predict_ms", -1, kMaxInt, &time_limit_ms);
+  if (time_limit_ms > 0) request->time_limit = std::chrono::milliseconds(time_limit_ms);
+
+  int n = 1;
+  fields.Int("n", 1, kMaxInt, &n);
+  if (n != 1) fields.Fail("n", "only n = 1 is supported");
+  return fields.status();
+}
+
+Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, const ApiContext& context,
+                     GenerationRequest* request) {
+  FieldReader fields(body);
+  int asked = -1;
+  for (const char* name : names) {
+    if (!fields.Has(name)) continue;
+    fields.Int(name, -1, kMaxInt, &asked);
+    if (!fields.status().ok() || asked == 0) {
+      return InvalidArgument(fmt::format("must be a whole number between 1 and {}, or -1 for no limit", kMaxInt), name);
+    }
+    break;
+  }
+  request->max_tokens = asked;
+  if (context.max_tokens > 0 && (asked < 0 || asked > context.max_tokens)) request->max_tokens = context.max_tokens;
+  return fields.status();
+}
+
+}  // namespace outrider

@@ -1,0 +1,81 @@
+// What the server is and what it is doing, as JSON: models, props, slots. Names are llama.cpp's.
+#include "api/info.h"
+
+namespace outrider {
+namespace {
+
+std::string SpecialText(Token token, const Tokenizer& tokenizer) {
+  return token == kNoToken ? "" : tokenizer.Piece(token, /*show_special=*/true);
+}
+
+Json GenerationDefaults(const ApiContext& context) {
+  const SamplingOptions& sampling = context.sampling;
+  return {{"seed", sampling.seed},
+          {"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"top_n_sigma", sampling.top_n_sigma},
+          {"xtc_probability", sampling.xtc_probability},
+          {"xtc_threshold", sampling.xtc_threshold},
+          {"typical_p", sampling.typical_p},
+          {"repeat_last_n", sampling.repeat_last_n},
+          {"repeat_penalty", sampling.repeat_penalty},
+          {"presence_penalty", sampling.presence_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"dry_multiplier", sampling.dry_multiplier},
+          {"dry_base", sampling.dry_base},
+          {"dry_allowed_length", sampling.dry_allowed_length},
+          {"dry_penalty_last_n", sampling.dry_penalty_last_n},
+          {"dry_sequence_breakers", sampling.dry_sequence_breakers},
+          {"max_tokens", context.max_tokens},
+          {"n_predict", context.max_tokens}};
+}
+
+}  // namespace
+
+Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
+  Json meta = {{"description", info.model_description},
+               {"n_vocab", context.tokenizer.vocabulary_size()},
+               {"n_ctx_train", info.trained_context},
+               {"n_ctx", context.sequence_length},
+               {"n_embd", info.embedding_size},
+               {"n_params", info.model_parameters},
+               {"size", info.model_bytes}};
+  Json model = {{"id", context.model_name},
+                {"object", "model"},
+                {"created", context.start_time},
+                {"owned_by", "outrider"},
+                {"meta", std::move(meta)}};
+  return {{"object", "list"}, {"data", Json::array({std::move(model)})}};
+}
+
+Json PropsJson(const ApiContext& context, const ServerInfo& info) {
+  return {
+      {"default_generation_settings", {{"n_ctx", context.sequence_length}, {"params", GenerationDefaults(context)}}},
+      {"total_slots", context.n_slots},
+      {"model_alias", context.model_name},
+      {"model_path", info.model_path},
+      {"chat_template", context.chat.source()},
+      {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
+      {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
+      {"build_info", info.build},
+      {"exactness", {{"holds", info.exactness.empty()}, {"reason", info.exactness}}}};
+}
+
+Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context) {
+  Json list = Json::array();
+  for (const SlotStatus& slot : slots) {
+    Json next_token = {
+        {"has_next_token", slot.busy}, {"n_remain", slot.tokens_left}, {"n_decoded", slot.generated_tokens}};
+    list.push_back({{"id", slot.id},
+                    {"n_ctx", context.sequence_length},
+                    {"is_processing", slot.busy},
+                    {"n_prompt_tokens", slot.prompt_tokens},
+                    {"tokens_in_memory", slot.tokens_in_memory},
+                    {"next_token", Json::array({std::move(next_token)})}});
+  }
+  return list;
+}
+
+}  // namespace outrider

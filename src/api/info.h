@@ -1,0 +1,37 @@
+// The endpoints that do not generate: what the server is, what it is doing, and text to tokens. Each is a function from
+// the parsed request (and the state it reports on) to JSON or text; the HTTP layer only routes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/protocol.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "engine/embedder.h"
+#include "scheduler/stats.h"
+
+namespace outrider {
+
+// What is known about the model and its settings; fixed at start. Reported by /props and /v1/models.
+struct ServerInfo {
+  std::string model_path;
+  std::string model_description;  // "llama 135M Q4_1"
+  uint64_t model_bytes = 0;
+  uint64_t model_parameters = 0;
+  int trained_context = 0;
+  int embedding_size = 0;
+  std::string exactness;  // "" if outputs do not depend on the batch; else why they may
+  std::string build;      // "outrider 0.1.0, llama.cpp 0.5.0"
+};
+
+Json ModelsJson(const ApiContext& context, const ServerInfo& info);                            // GET /v1/models
+Json PropsJson(const ApiContext& context, const ServerInfo& info);                             // GET /props
+Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context);               // GET /slots
+std::string MetricsText(const SchedulerStats& stats);                                          // GET /metrics
+Result<Json> TokenizeJson(const Json& body, const ApiContext& context);                        // POST /tokenize
+Result<Json> DetokenizeJson(const Json& body, const ApiContext& context);                      // POST /detokenize
+Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context);                   // POST /apply-template
+Result<Json> EmbeddingsJson(const Json& body, const ApiContext& context, Embedder& embedder);  // POST /v1/embeddings
+
+}  // namespace outrider

@@ -1,0 +1,83 @@
+#include "api/info.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/fake_tokenizer.h"
+
+namespace outrider {
+namespace {
+
+struct InfoTest : testing::Test {
+  FakeTokenizer tokenizer;
+  std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create("", "<bos>", "<eos>"));
+  ApiContext context{.tokenizer = tokenizer,
+                     .chat = *chat,
+                     .model_name = "tiny",
+                     .start_time = 1700000000,
+                     .sequence_length = 512,
+                     .n_slots = 3,
+                     .sampling = {},
+                     .max_tokens = -1};
+  ServerInfo info{.model_path = "/models/tiny.gguf",
+                  .model_description = "llama 1M F32",
+                  .model_bytes = 5000000000,
+                  .model_parameters = 1000000,
+                  .trained_context = 2048,
+                  .embedding_size = 64,
+                  .exactness = "",
+                  .build = "outrider 0.1.0"};
+};
+
+TEST_F(InfoTest, ModelsAreAnOpenAiList) {
+  const Json expected = Json::parse(R"({
+    "object": "list",
+    "data": [{
+      "id": "tiny", "object": "model", "created": 1700000000, "owned_by": "outrider",
+      "meta": {"description": "llama 1M F32", "n_vocab": 258, "n_ctx_train": 2048, "n_ctx": 512, "n_embd": 64,
+               "n_params": 1000000, "size": 5000000000}
+    }]
+  })");
+  EXPECT_EQ(ModelsJson(context, info), expected);
+}
+
+TEST_F(InfoTest, PropsTellTheDefaults) {
+  context.sampling.temperature = 0.5f;
+  context.sampling.top_k = 7;
+  context.max_tokens = 99;
+  const Json props = PropsJson(context, info);
+  const Json& settings = props["default_generation_settings"];
+  EXPECT_EQ(settings["n_ctx"], 512);
+  EXPECT_EQ(settings["params"]["temperature"], 0.5);
+  EXPECT_EQ(settings["params"]["top_k"], 7);
+  EXPECT_EQ(settings["params"]["n_predict"], 99);
+  EXPECT_EQ(props["total_slots"], 3);
+  EXPECT_EQ(props["model_alias"], "tiny");
+  EXPECT_EQ(props["model_path"], "/models/tiny.gguf");
+  EXPECT_EQ(props["chat_template"], chat->source());
+  EXPECT_EQ(props["bos_token"], "<bos>");
+  EXPECT_EQ(props["eos_token"], "<eos>");
+  EXPECT_EQ(props["build_info"], "outrider 0.1.0");
+}
+
+TEST_F(InfoTest, PropsSayWhetherOutputsAreExact) {
+  EXPECT_EQ(PropsJson(context, info)["exactness"], Json::parse(R"({"holds": true, "reason": ""})"));
+  info.exactness = "the cache is f16";
+  EXPECT_EQ(PropsJson(context, info)["exactness"], Json::parse(R"({"holds": false, "reason": "the cache is f16"})"));
+}
+
+TEST_F(InfoTest, SlotsHaveLlamaCppShape) {
+  SlotStatus busy{
+      .id = 1, .busy = true, .tokens_in_memory = 30, .prompt_tokens = 20, .generated_tokens = 11, .tokens_left = 89};
+  SlotStatus idle{.id = 2, .tokens_left = -1};
+  const Json expected = Json::parse(R"([
+    {"id": 1, "n_ctx": 512, "is_processing": true, "n_prompt_tokens": 20, "tokens_in_memory": 30,
+     "next_token": [{"has_next_token": true, "n_remain": 89, "n_decoded": 11}]},
+    {"id": 2, "n_ctx": 512, "is_processing": false, "n_prompt_tokens": 0, "tokens_in_memory": 0,
+     "next_token": [{"has_next_token": false, "n_remain": -1, "n_decoded": 0}]}
+  ])");
+  EXPECT_EQ(SlotsJson({busy, idle}, context), expected);
+  EXPECT_EQ(SlotsJson({}, context), Json::array());
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "api/api_test_util.h"
+
+namespace outrider {
+namespace {
+
+Call Parse(const std::string& body, const TestContext& context) {
+  Result<Call> call = ParseLlamaCompletion(Json::parse(body), context.api);
+  EXPECT_TRUE(call.ok()) << call.status().field() << ": " << call.status().message();
+  return std::move(*call);
+}
+
+TEST(LlamaCompletionTest, WholeAnswer) {
+  const TestContext context;
+  Call call = Parse(
+      R"({"prompt": "hi", "n_predict": 8, "temperature": 0.5, "return_tokens": true, "logit_bias": [[65, false]]})",
+      context);
+  EXPECT_EQ(call.generation.max_tokens, 8);
+  Chunk last = MakeLastChunk("b\n", FinishReason::kStopString);
+  last.completion->stop_string = "END";
+  const Json answer = Whole(&call, {MakeChunk("a"), last});
+  EXPECT_EQ(answer["content"], "ab\n");
+  EXPECT_EQ(answer["tokens"], Json({'a', 'b', '\n'}));
+  EXPECT_EQ(answer["stop"], true);
+  EXPECT_EQ(answer["stop_type"], "word");
+  EXPECT_EQ(answer["stopping_word"], "END");
+  EXPECT_EQ(answer["id_slot"], 2);
+  EXPECT_EQ(answer["index"], 0);
+  EXPECT_EQ(answer["model"], "test-model");
+  EXPECT_EQ(answer["tokens_predicted"], 5);
+  EXPECT_EQ(answer["tokens_evaluated"], 3);
+  EXPECT_EQ(answer["tokens_cached"], 8);
+  EXPECT_EQ(answer["truncated"], false);
+  EXPECT_EQ(answer["has_new_line"], true);
+  EXPECT_EQ(answer["prompt"], "<bos>hi");
+  EXPECT_EQ(answer["generation_settings"]["temperature"], 0.5);
+  EXPECT_EQ(answer["generation_settings"]["n_predict"], 8);
+  EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["token"], 65);
+  EXPECT_TRUE(answer["generation_settings"]["logit_bias"][0]["bias"].is_number());
+  EXPECT_EQ(answer["timings"]["prompt_n"], 7);
+  EXPECT_FALSE(answer.contains("completion_probabilities"));
+}
+
+TEST(LlamaCompletionTest, StopTypes) {
+  const TestContext context;
+  const std::pair<FinishReason, const char*> cases[] = {
+      {FinishReason::kEndOfText, "eos"}, {FinishReason::kLength, "limit"}, {FinishReason::kTimeLimit, "limit"}};
+  for (const auto& [reason, name] : cases) {
+    Call call = Parse(R"({"prompt": "hi"})", context);
+    EXPECT_EQ(Whole(&call, {MakeLastChunk("x", reason)})["stop_type"], name);
+  }
+}
+
+TEST(LlamaCompletionTest, StreamedAnswer) {
+  const TestContext context;
+  Call call = Parse(R"({"prompt": "hi", "stream": true, "timings_per_token": true})", context);
+  EXPECT_TRUE(call.stream);
+  const std::vector<Json> events = Stream(&call, {MakeChunk("a"), MakeLastChunk("b")});
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["content"], "a");
+  EXPECT_EQ(events[0]["tokens"], Json::array({'a'}));
+  EXPECT_EQ(events[0]["stop"], false);
+  EXPECT_TRUE(events[0].contains("timings"));
+  EXPECT_EQ(events[1]["content"], "b");
+  EXPECT_EQ(events[2]["content"], "");
+  EXPECT_EQ(events[2]["stop"], true);
+  EXPECT_EQ(events[2]["stop_type"], "eos");
+}
+
+TEST(LlamaCompletionTest, Probabilities) {
+  const TestContext context;
+  Call logs = Parse(R"({"prompt": "hi", "n_probs": 2})", context);
+  EXPECT_EQ(logs.generation.top_logprobs, 2);
+  EXPECT_FALSE(logs.generation.probabilities_after_filters);
+  const Json item = Whole(&logs, {MakeLastChunk("a")})["completion_probabilities"][0];
+  EXPECT_EQ(item["id"], 97);
+  EXPECT_EQ(item["token"], "a");
+  EXPECT_EQ(item["bytes"], Json::array({97}));
+  EXPECT_EQ(item["logprob"], -0.5);
+  EXPECT_EQ(item["top_logprobs"][1]["id"], 122);
+
+  Call probabilities = Parse(R"({"prompt": "hi", "n_probs": 2, "post_sampling_probs": true, "stream": true})", context);
+  EXPECT_TRUE(probabilities.generation.probabilities_after_filters);
+  const Json after = Stream(&probabilities, {MakeLastChunk("a")})[0]["completion_probabilities"][0];
+  EXPECT_NEAR(after["prob"].get<double>(), std::exp(-0.5), 1e-6);
+  EXPECT_NEAR(after["top_probs"][1]["prob"].get<double>(), std::exp(-1.5), 1e-6);
+}
+
+TEST(LlamaCompletionTest, GrammarAndSchema) {
+  const TestContext context;
+  EXPECT_EQ(Parse(R"({"prompt": "x", "grammar": "root ::= \"a\""})", context).generation.sampling.grammar.text,
+            "root ::= \"a\"");
+  EXPECT_NE(Parse(R"({"prompt": "x", "json_schema": {"type": "boolean"}})", context)
+                .generation.sampling.grammar.text.find("root ::="),
+            std::string::npos);
+}
+
+TEST(LlamaCompletionTest, BadInputIsRefusedByName) {
+  ExpectRefused(&ParseLlamaCompletion, {{R"(5)", ""},
+                                        {R"({})", "prompt"},
+                                        {R"({"prompt": {"prompt_string": "x"}})", "prompt"},
+                                        {R"({"prompt": [1, 999]})", "prompt"},
+                                        {R"({"prompt": "x", "n_predict": -7})", "n_predict"},
+                                        {R"({"prompt": "x", "n_probs": -1})", "n_probs"},
+                                        {R"({"prompt": "x", "n_probs": 1001})", "n_probs"},
+                                        {R"({"prompt": "x", "stream": "yes"})", "stream"},
+                                        {R"({"prompt": "x", "return_tokens": 1})", "return_tokens"},
+                                        {R"({"prompt": "x", "post_sampling_probs": 1})", "post_sampling_probs"},
+                                        {R"({"prompt": "x", "grammar": "a", "json_schema": {}})", "grammar"},
+                                        {R"({"prompt": "x", "json_schema": []})", "json_schema"}});
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,13 @@
+// Anthropic's conversation (system, messages, tools, tool_choice, output_config) as a ChatInput. Thinking blocks of
+// earlier turns are left out: models are trained on histories without them. Images and documents are refused.
+#pragma once
+
+#include "base/json.h"
+#include "base/status.h"
+#include "chat/chat_template.h"
+
+namespace outrider {
+
+Result<ChatInput> ReadMessagesInput(const Json& body);
+
+}  // namespace outrider

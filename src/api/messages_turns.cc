@@ -1,0 +1,119 @@
+#include "api/messages_turns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace outrider {
+
+std::string ElementField(std::string_view list_field, size_t index) {
+  return fmt::format("{}[{}]", list_field, index);
+}
+
+void ReadRequiredString(const char* name, FieldReader* reader, std::string* out) {
+  reader->String(name, out);
+  if (out->empty()) reader->Fail(name, "is required");
+}
+
+Status ReadBlockType(const Json& block, const std::string& field, std::string* type) {
+  FieldReader reader(block, field + ".");
+  ReadRequiredString("type", &reader, type);
+  return reader.status();
+}
+
+Status ReadTextBlock(const Json& block, const std::string& field, std::initializer_list<std::string_view> types,
+                     std::string* out) {
+  std::string type;
+  if (Status status = ReadBlockType(block, field, &type); !status.ok()) return status;
+  if (std::find(types.begin(), types.end(), type) == types.end()) {
+    return InvalidArgument(fmt::format("is \"{}\", but this model takes text only", type), field + ".type");
+  }
+  const auto text = block.find("text");
+  if (text == block.end() || !text->is_string()) return InvalidArgument("must be a string", field + ".text");
+  *out = text->get<std::string>();
+  return {};
+}
+
+Status ReadText(const Json& value, const std::string& field, std::initializer_list<std::string_view> types,
+                std::string_view separator, std::string* out) {
+  out->clear();
+  if (value.is_null()) return {};
+  if (value.is_string()) {
+    *out = value.get<std::string>();
+    return {};
+  }
+  if (!value.is_array()) return InvalidArgument("must be a string or a list of text blocks", field);
+  for (size_t i = 0; i < value.size(); ++i) {
+    std::string text;
+    if (Status status = ReadTextBlock(value[i], ElementField(field, i), types, &text); !status.ok()) return status;
+    if (i > 0) *out += separator;
+    *out += text;
+  }
+  return {};
+}
+
+std::string_view TextSeparator(std::string_view role) {
+  return role == "assistant" ? "" : "\n";
+}
+
+void AddTurn(std::string_view role, std::string_view text, ChatInput* input) {
+  if (input->messages.empty() || input->messages.back()["role"] != role) {
+    input->messages.push_back({{"role", role}, {"content", text}});
+    return;
+  }
+  auto& content = input->messages.back()["content"].get_ref<std::string&>();
+  if (!content.empty() && !text.empty()) content += TextSeparator(role);
+  content += text;
+}
+
+void AddToolCall(const ToolCall& call, ChatInput* input) {
+  AddTurn("assistant", "", input);
+  input->messages.back()["tool_calls"].push_back(
+      {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+}
+
+void AddToolResult(const std::string& call_id, const std::string& text, ChatInput* input) {
+  input->messages.push_back({{"role", "tool"}, {"tool_call_id", call_id}, {"content", text}});
+}
+
+Status AddTool(const std::string& name, const std::string& description, const Json& parameters,
+               const std::string& field, ChatInput* input) {
+  const Result<std::string> grammar = JsonSchemaToGrammar(parameters);
+  if (!grammar.ok()) return InvalidArgument(grammar.status().message(), field);
+  Json function = {{"name", name}, {"description", description}, {"parameters", parameters}};
+  input->tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  return {};
+}
+
+Status RequireTool(const std::string& name, const std::string& field, ChatInput* input) {
+  for (const Json& tool : input->tools) {
+    if (tool["function"]["name"] != name) continue;
+    input->tools = Json::array({Json(tool)});
+    input->tool_choice = ToolChoice::kRequired;
+    return {};
+  }
+  return InvalidArgument(fmt::format("is \"{}\", which is not among the tools", name), field);
+}
+
+Status ReadSchema(const Json& format, const std::string& field, ChatInput* input) {
+  FieldReader reader(format, field + ".");
+  reader.Object("schema", &input->json_schema);
+  if (!reader.Has("schema")) reader.Fail("schema", "is required");
+  if (!reader.status().ok()) return reader.status();
+  const Result<std::string> grammar = JsonSchemaToGrammar(input->json_schema);
+  if (!grammar.ok()) reader.Fail("schema", grammar.status().message());
+  return reader.status();
+}
+
+Result<std::shared_ptr<const ChatParser>> PrepareTurns(const ChatInput& input, const char* conversation,
+                                                       const ApiContext& context, GenerationRequest* request) {
+  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(input, context, request);
+  if (parser.ok()) return parser;
+  const Status status = parser.status();
+  std::string field = status.field();
+  if (field.starts_with("messages")) field = conversation;
+  if (field.starts_with("tools")) field = "tools";
+  return Status(status.code(), status.message(), field);
+}
+
+}  // namespace outrider

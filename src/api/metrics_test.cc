@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "api/info.h"
+
+namespace outrider {
+namespace {
+
+// Samples by name with labels. Fails the test on lines that are not Prometheus text, and on samples without HELP, TYPE.
+std::map<std::string, double> ParseMetrics(const std::string& text) {
+  std::map<std::string, double> samples;
+  std::string helped, typed;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, second, third;
+    words >> first >> second >> third;
+    if (first == "#") {
+      EXPECT_TRUE(second == "HELP" || second == "TYPE") << line;
+      (second == "HELP" ? helped : typed) = third;
+      continue;
+    }
+    EXPECT_EQ(first.rfind(helped, 0), 0u) << line;
+    EXPECT_EQ(helped, typed) << line;
+    EXPECT_TRUE(samples.emplace(first, std::stod(second)).second) << "twice: " << line;
+  }
+  return samples;
+}
+
+TEST(MetricsTest, TellsAllCounters) {
+  SchedulerStats stats;
+  stats.finished = {10, 11, 12, 13, 14, 15};
+  stats.refused = 2;
+  stats.prompt_tokens = 300;
+  stats.cached_tokens = 4;
+  stats.generated_tokens = 18446744073709551615u;
+  stats.prompt_seconds = 1.5;
+  stats.generate_seconds = 0.25;
+  stats.steps = 7;
+  stats.rows = 8;
+  stats.running = 3;
+  stats.queued = 1;
+  const std::string text = MetricsText(stats);
+  const auto samples = ParseMetrics(text);
+  EXPECT_EQ(samples.at("llamacpp:prompt_tokens_total"), 300);
+  EXPECT_EQ(samples.at("llamacpp:prompt_tokens_cached_total"), 4);
+  EXPECT_EQ(samples.at("llamacpp:prompt_seconds_total"), 1.5);
+  EXPECT_EQ(samples.at("llamacpp:prompt_tokens_seconds"), 200);
+  EXPECT_EQ(samples.at("llamacpp:tokens_predicted_seconds_total"), 0.25);
+  EXPECT_EQ(samples.at("llamacpp:n_decode_total"), 7);
+  EXPECT_EQ(samples.at("llamacpp:requests_processing"), 3);
+  EXPECT_EQ(samples.at("llamacpp:requests_deferred"), 1);
+  EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"end_of_text\"}"), 10);
+  EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"error\"}"), 15);
+  EXPECT_EQ(samples.at("outrider_requests_refused_total"), 2);
+  EXPECT_EQ(samples.at("outrider_rows_total"), 8);
+  EXPECT_NE(text.find("\nllamacpp:tokens_predicted_total 18446744073709551615\n"), std::string::npos);
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(MetricsTest, HistogramsAreCumulative) {
+  SchedulerStats stats;
+  for (const double seconds : {0.001, 0.002, 0.5, 100.0}) stats.step_seconds.Observe(seconds);
+  const auto samples = ParseMetrics(MetricsText(stats));
+  EXPECT_EQ(samples.at("outrider_step_seconds_bucket{le=\"0.001\"}"), 1);
+  EXPECT_EQ(samples.at("outrider_step_seconds_bucket{le=\"0.0025\"}"), 2);
+  EXPECT_EQ(samples.at("outrider_step_seconds_bucket{le=\"0.25\"}"), 2);
+  EXPECT_EQ(samples.at("outrider_step_seconds_bucket{le=\"2.5\"}"), 3);
+  EXPECT_EQ(samples.at("outrider_step_seconds_bucket{le=\"+Inf\"}"), 4);
+  EXPECT_EQ(samples.at("outrider_step_seconds_count"), 4);
+  EXPECT_DOUBLE_EQ(samples.at("outrider_step_seconds_sum"), 100.503);
+  EXPECT_EQ(samples.at("outrider_first_token_seconds_count"), 0);
+}
+
+TEST(MetricsTest, NothingYetMeansZeroes) {
+  for (const auto& [name, value] : ParseMetrics(MetricsText({}))) EXPECT_EQ(value, 0) << name;
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include "api/api_test_util.h"
+
+namespace outrider {
+namespace {
+
+Call Parse(const std::string& body, const TestContext& context) {
+  Result<Call> call = ParseTextCompletion(Json::parse(body), context.api);
+  EXPECT_TRUE(call.ok()) << call.status().field() << ": " << call.status().message();
+  return std::move(*call);
+}
+
+TEST(OpenAiCompletionsTest, PromptForms) {
+  const TestContext context;
+  const std::vector<Token> text = {256, 'h', 'i'};
+  EXPECT_EQ(Parse(R"({"prompt": "hi"})", context).generation.prompt, text);
+  EXPECT_EQ(Parse(R"({"prompt": ["hi"]})", context).generation.prompt, text);
+  EXPECT_EQ(Parse(R"({"prompt": [104, 105]})", context).generation.prompt, (std::vector<Token>{'h', 'i'}));
+  EXPECT_EQ(Parse(R"({"prompt": [[104, 105]]})", context).generation.prompt, (std::vector<Token>{'h', 'i'}));
+  EXPECT_EQ(Parse(R"({"prompt": ["h", 105, "x"]})", context).generation.prompt,
+            (std::vector<Token>{256, 'h', 'i', 'x'}));
+}
+
+TEST(OpenAiCompletionsTest, WholeAnswer) {
+  const TestContext context;
+  Call call = Parse(R"({"prompt": "hi", "max_tokens": 4, "grammar": "root ::= \"x\""})", context);
+  EXPECT_EQ(call.generation.max_tokens, 4);
+  EXPECT_EQ(call.generation.top_logprobs, -1);
+  EXPECT_EQ(call.generation.sampling.grammar.text, "root ::= \"x\"");
+  const Json answer = Whole(&call, {MakeChunk("a"), MakeLastChunk("b", FinishReason::kStopString)});
+  EXPECT_TRUE(answer["id"].get<std::string>().starts_with("cmpl-"));
+  EXPECT_EQ(answer["object"], "text_completion");
+  EXPECT_EQ(answer["choices"],
+            Json::parse(R"([{"index": 0, "text": "ab", "logprobs": null, "finish_reason": "stop"}])"));
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], 10);
+  EXPECT_EQ(answer["seed"], 99);
+}
+
+TEST(OpenAiCompletionsTest, StreamedAnswer) {
+  const TestContext context;
+  Call call = Parse(R"({"prompt": "hi", "stream": true, "stream_options": {"include_usage": true}})", context);
+  const std::vector<Json> events = Stream(&call, {MakeChunk("a"), MakeLastChunk("b")});
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[0]["choices"][0]["text"], "a");
+  EXPECT_TRUE(events[0]["usage"].is_null());
+  EXPECT_EQ(events[1]["choices"][0]["text"], "b");
+  EXPECT_EQ(events[2]["choices"][0]["text"], "");
+  EXPECT_EQ(events[2]["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(events[2]["timings"]["predicted_n"], 5);
+  EXPECT_EQ(events[3]["choices"], Json::array());
+  EXPECT_EQ(events[3]["usage"]["completion_tokens"], 5);
+  EXPECT_EQ(events[4], "[DONE]");
+}
+
+TEST(OpenAiCompletionsTest, LegacyLogprobs) {
+  const TestContext context;
+  Call call = Parse(R"({"prompt": "hi", "logprobs": 2})", context);
+  EXPECT_EQ(call.generation.top_logprobs, 2);
+  const Json answer = Whole(&call, {MakeChunk("a"), MakeChunk("\xC3\xA9"), MakeLastChunk("z")});
+  EXPECT_EQ(answer["choices"][0]["logprobs"]["text_offset"], Json({0, 1, 2, 2}));
+  EXPECT_EQ(answer["choices"][0]["logprobs"]["token_logprobs"], Json({-0.5, -0.5, -0.5, -0.5}));
+  EXPECT_EQ(answer["choices"][0]["logprobs"]["tokens"][0], "a");
+  EXPECT_EQ(answer["choices"][0]["logprobs"]["top_logprobs"][0], Json({{"a", -0.5}, {"z", -1.5}}));
+  EXPECT_EQ(answer["choices"][0]["logprobs"]["top_logprobs"][3], Json({{"z", -0.5}}));  // the likelier of two alike
+  Call none = Parse(R"({"prompt": "hi", "logprobs": 0})", context);
+  EXPECT_TRUE(Whole(&none, {MakeLastChunk("a")})["choices"][0]["logprobs"]["top_logprobs"].is_null());
+}
+
+TEST(OpenAiCompletionsTest, ImpossibleLogprobsStayNumbers) {
+  const TestContext context;
+  Call call = Parse(R"({"prompt": "hi", "logprobs": 0})", context);
+  Chunk chunk = MakeLastChunk("a");
+  chunk.tokens[0].logprob = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Whole(&call, {chunk})["choices"][0]["logprobs"]["token_logprobs"][0], -9999.0);
+}
+
+TEST(OpenAiCompletionsTest, BadInputIsRefusedByName) {
+  ExpectRefused(&ParseTextCompletion, {{R"([])", ""},
+                                       {R"({})", "prompt"},
+                                       {R"({"prompt": null})", "prompt"},
+                                       {R"({"prompt": 5})", "prompt"},
+                                       {R"({"prompt": {}})", "prompt"},
+                                       {R"({"prompt": []})", "prompt"},
+                                       {R"({"prompt": ["a", "b"]})", "prompt"},
+                                       {R"({"prompt": [[1], [2]]})", "prompt"},
+                                       {R"({"prompt": [258]})", "prompt"},
+                                       {R"({"prompt": [-1]})", "prompt"},
+                                       {R"({"prompt": [1.5]})", "prompt"},
+                                       {R"({"prompt": [18446744073709551615]})", "prompt"},
+                                       {R"({"prompt": [null]})", "prompt"},
+                                       {R"({"prompt": ")" + std::string(5000, 'x') + R"("})", "prompt"},
+                                       {R"({"prompt": "x", "echo": true})", "echo"},
+                                       {R"({"prompt": "x", "best_of": 2})", "best_of"},
+                                       {R"({"prompt": "x", "suffix": "y"})", "suffix"},
+                                       {R"({"prompt": "x", "logprobs": 21})", "logprobs"},
+                                       {R"({"prompt": "x", "logprobs": true})", "logprobs"},
+                                       {R"({"prompt": "x", "max_tokens": "many"})", "max_tokens"},
+                                       {R"({"prompt": "x", "json_schema": {"type": "wizard"}})", "json_schema"}});
+}
+
+}  // namespace
+}  // namespace outrider

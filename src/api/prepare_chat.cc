@@ -1,0 +1,99 @@
+// From a conversation to a request of the scheduler.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/fields.h"
+
+namespace outrider {
+namespace {
+
+// The token `text` is, or kNoToken if it is several.
+Token SingleToken(const std::string& text, const Tokenizer& tokenizer) {
+  const std::vector<Token> tokens = tokenizer.Tokenize(text, /*add_bos=*/false, SpecialTokens::kParse);
+  return tokens.size() == 1 ? tokens[0] : kNoToken;
+}
+
+std::string EscapeRegex(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view(".^$|()*+?[]{}\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string AnchorPattern(const std::string& pattern) {
+  if (pattern.empty()) return "^$";
+  return (pattern.front() == '^' ? "" : "^") + pattern + (pattern.back() == '$' ? "" : "$");
+}
+
+GrammarOptions MakeGrammar(const ChatPrompt& prompt, const Tokenizer& tokenizer) {
+  GrammarOptions grammar;
+  grammar.text = prompt.grammar;
+  grammar.lazy = prompt.grammar_lazy;
+  grammar.prefill = prompt.grammar_prefill;
+  for (const GrammarTrigger& trigger : prompt.triggers) {
+    switch (trigger.kind) {
+      case GrammarTrigger::Kind::kWord: {
+        const bool preserved =
+            std::find(prompt.preserved.begin(), prompt.preserved.end(), trigger.value) != prompt.preserved.end();
+        const Token token = preserved ? SingleToken(trigger.value, tokenizer) : kNoToken;
+        if (token == kNoToken) {
+          grammar.trigger_patterns.push_back(EscapeRegex(trigger.value));
+        } else {
+          grammar.trigger_tokens.push_back(token);
+        }
+        break;
+      }
+      case GrammarTrigger::Kind::kPattern:
+        grammar.trigger_patterns.push_back(trigger.value);
+        break;
+      case GrammarTrigger::Kind::kFullPattern:
+        grammar.trigger_patterns.push_back(AnchorPattern(trigger.value));
+        break;
+    }
+  }
+  return grammar;
+}
+
+// The parser needs text that the tokenizer would keep to itself.
+bool NeedsSpecialText(const ChatPrompt& prompt, const Tokenizer& tokenizer) {
+  if (prompt.parser->plain()) return false;
+  return std::any_of(prompt.preserved.begin(), prompt.preserved.end(), [&](const std::string& text) {
+    const Token token = SingleToken(text, tokenizer);
+    return token != kNoToken && tokenizer.Piece(token, /*show_special=*/false).empty();
+  });
+}
+
+// Templates that print the beginning-of-text token themselves must not get a second one.
+bool BeginsWithBos(const std::string& text, const Tokenizer& tokenizer) {
+  if (tokenizer.bos() == kNoToken) return false;
+  const std::string bos = tokenizer.Piece(tokenizer.bos(), /*show_special=*/true);
+  return !bos.empty() && text.compare(0, bos.size(), bos) == 0;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, const ApiContext& context,
+                                                      GenerationRequest* request) {
+  Result<ChatPrompt> prompt = context.chat.Apply(input);
+  if (!prompt.ok()) return prompt.status();
+  const Tokenizer& tokenizer = context.tokenizer;
+  request->prompt = tokenizer.Tokenize(prompt->text, !BeginsWithBos(prompt->text, tokenizer), SpecialTokens::kParse);
+  if (const Status status = CheckPromptFits(request->prompt.size(), context, "messages"); !status.ok()) return status;
+  request->sampling.grammar = MakeGrammar(*prompt, tokenizer);
+  request->stop.insert(request->stop.end(), prompt->stop.begin(), prompt->stop.end());
+  request->show_special = NeedsSpecialText(*prompt, tokenizer);
+  return std::move(prompt->parser);
+}
+
+Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field) {
+  if (prompt_tokens == 0) return InvalidArgument("the prompt is empty", field);
+  if (prompt_tokens < static_cast<size_t>(context.sequence_length)) return {};
+  return InvalidArgument(fmt::format("the prompt has {} tokens, which leaves no room for an answer in a context of {}",
+                                     prompt_tokens, context.sequence_length),
+                         field);
+}
+
+}  // namespace outrider

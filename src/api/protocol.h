@@ -1,0 +1,70 @@
+// What a wire protocol is to the server: a way to read a request and a way to write the answer, whole or as a stream of
+// server-sent events. OpenAI chat, completions and responses, Anthropic messages and llama.cpp's completion are each
+// one file with one parse function; the HTTP layer treats them all alike and never looks inside.
+//
+//   body ──Parse──► Call { GenerationRequest, stream?, ResponseWriter } ──► Scheduler ──► Chunk… ──► ResponseWriter ──►
+//   bytes
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "chat/chat_template.h"
+#include "engine/tokenizer.h"
+#include "scheduler/generation.h"
+
+namespace outrider {
+
+// What requests may rely on; fixed at start.
+struct ApiContext {
+  const Tokenizer& tokenizer;
+  const ChatTemplate& chat;
+  std::string model_name;   // reported in every answer
+  int64_t start_time = 0;   // seconds since the epoch
+  Pos sequence_length = 0;  // tokens a prompt and its answer have room for
+  int n_slots = 1;
+  SamplingOptions sampling;  // defaults that a request may override
+  int max_tokens = -1;       // default and, if positive, upper bound of max_tokens
+  bool random_seed = true;   // requests without a seed get a random one instead of sampling.seed
+};
+
+// Writes the answer to one request. Append is called for each chunk in order; the last one carries the completion. Use
+// either the events it returns (streaming) or Whole() after the last chunk, not both.
+class ResponseWriter {
+ public:
+  virtual ~ResponseWriter() = default;
+
+  // Server-sent events (complete, with blank lines) for this chunk; "" if there is nothing to say yet.
+  virtual std::string Append(const Chunk& chunk) = 0;
+
+  // The whole answer; call after the chunk with the completion.
+  virtual Json Whole() = 0;
+
+  // An error after the stream began, as an event of this protocol.
+  virtual std::string ErrorEvent(const Status& status) const = 0;
+};
+
+// A parsed request, ready to be submitted.
+struct Call {
+  GenerationRequest generation;
+  bool stream = false;
+  std::unique_ptr<ResponseWriter> writer;
+};
+
+using ParseCall = Result<Call> (*)(const Json& body, const ApiContext& context);
+
+Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context);   // POST /v1/chat/completions
+Result<Call> ParseTextCompletion(const Json& body, const ApiContext& context);   // POST /v1/completions
+Result<Call> ParseResponse(const Json& body, const ApiContext& context);         // POST /v1/responses
+Result<Call> ParseMessages(const Json& body, const ApiContext& context);         // POST /v1/messages
+Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context);  // POST /completion
+
+// Error bodies: OpenAI's shape, and Anthropic's for /v1/messages.
+Json OpenAiError(const Status& status);
+Json AnthropicError(const Status& status);
+int HttpStatus(StatusCode code);
+
+}  // namespace outrider

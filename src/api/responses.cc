@@ -1,0 +1,211 @@
+// OpenAI's /v1/responses.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "api/fields.h"
+#include "api/messages_parts.h"
+#include "api/messages_turns.h"
+#include "api/responses_input.h"
+
+namespace outrider {
+namespace {
+
+int64_t SecondsSinceEpoch() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// 0.8f as 0.8 rather than 0.800000011920929.
+double ShortestDouble(float value) {
+  return std::strtod(fmt::format("{}", value).c_str(), nullptr);
+}
+
+const char* TextType(const AnswerPart& part) {
+  return part.kind == AnswerPart::Kind::kReasoning ? "reasoning_text" : "output_text";
+}
+
+Json ContentPart(const AnswerPart& part) {
+  Json content = {{"type", TextType(part)}, {"text", part.text}};
+  if (part.kind == AnswerPart::Kind::kText)
+    content.update({{"annotations", Json::array()}, {"logprobs", Json::array()}});
+  return content;
+}
+
+// `content`: the content part of a text or reasoning item.
+Json OutputItem(const AnswerPart& part, const char* status, const Json& content) {
+  switch (part.kind) {
+    case AnswerPart::Kind::kReasoning:
+      return {
+          {"id", part.id}, {"type", "reasoning"}, {"status", status}, {"summary", Json::array()}, {"content", content}};
+    case AnswerPart::Kind::kText:
+      return {{"id", part.id}, {"type", "message"}, {"status", status}, {"role", "assistant"}, {"content", content}};
+    case AnswerPart::Kind::kToolCall:
+      break;
+  }
+  return {{"id", part.id},          {"type", "function_call"}, {"status", status},
+          {"arguments", part.text}, {"call_id", part.call.id}, {"name", part.call.name}};
+}
+
+Json FinishedItem(const AnswerPart& part) {
+  return OutputItem(part, part.cut_off ? "incomplete" : "completed", Json::array({ContentPart(part)}));
+}
+
+class ResponsesWriter : public PartWriter {
+ public:
+  // `response`: the answer with all that is known before generation.
+  ResponsesWriter(std::shared_ptr<const ChatParser> parser, bool stream, const Tokenizer& tokenizer, Json response)
+      : PartWriter(std::move(parser), stream), tokenizer_(tokenizer), response_(std::move(response)) {}
+
+  Json Whole() override {
+    Json response = response_;
+    const bool cut_off = CutOff(completion().reason);
+    response["status"] = cut_off ? "incomplete" : "completed";
+    if (cut_off) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    for (const AnswerPart& part : parts()) response["output"].push_back(FinishedItem(part));
+    response["usage"] = Usage();
+    return response;
+  }
+
+  std::string ErrorEvent(const Status& status) const override {
+    const Json error = OpenAiError(status)["error"];
+    const Json code = error["code"].is_null() ? Json("server_error") : error["code"];
+    Json response = response_;
+    response["status"] = "failed";
+    response["error"] = {{"code", code}, {"message", error["message"]}};
+    return Event(next_sequence_number_, "error",
+                 {{"code", code}, {"message", error["message"]}, {"param", error["param"]}}) +
+           Event(next_sequence_number_ + 1, "response.failed", {{"response", response}});
+  }
+
+ protected:
+  std::string Begin(const GenerationTimings&) override {
+    std::string events = Event("response.created", {{"response", response_}});
+    return events += Event("response.in_progress", {{"response", response_}});
+  }
+
+  std::string Open(AnswerPart* part) override {
+    const bool is_call = part->kind == AnswerPart::Kind::kToolCall;
+    part->id = MakeId(is_call ? "fc_" : part->kind == AnswerPart::Kind::kText ? "msg_" : "rs_");
+    std::string events =
+        ItemEvent("response.output_item.added", *part, OutputItem(*part, "in_progress", Json::array()));
+    if (!is_call) events += PartEvent("response.content_part.added", *part, {{"part", ContentPart(*part)}});
+    return events;
+  }
+
+  std::string Grow(const AnswerPart& part, const std::string& text) override {
+    return PartEvent(GrowthEvent(part) + ".delta", part, {{"delta", text}});
+  }
+
+  std::string Close(const AnswerPart& part) override {
+    std::string events;
+    if (part.kind == AnswerPart::Kind::kToolCall) {
+      events = PartEvent(GrowthEvent(part) + ".done", part, {{"name", part.call.name}, {"arguments", part.text}});
+    } else {
+      events = PartEvent(GrowthEvent(part) + ".done", part, {{"text", part.text}});
+      events += PartEvent("response.content_part.done", part, {{"part", ContentPart(part)}});
+    }
+    return events += ItemEvent("response.output_item.done", part, FinishedItem(part));
+  }
+
+  std::string End() override {
+    const Json response = Whole();
+    return Event("response." + response["status"].get<std::string>(), {{"response", response}});
+  }
+
+ private:
+  // What the events of a growing part begin with.
+  static std::string GrowthEvent(const AnswerPart& part) {
+    if (part.kind == AnswerPart::Kind::kToolCall) return "response.function_call_arguments";
+    return fmt::format("response.{}", TextType(part));
+  }
+
+  static std::string Event(int sequence_number, const std::string& type, const Json& fields) {
+    Json data = {{"type", type}, {"sequence_number", sequence_number}};
+    data.update(fields);
+    return SseEvent(type, data);
+  }
+
+  // Numbers the event: no two calls in one expression, whose order C++ leaves open.
+  std::string Event(const std::string& type, const Json& fields) {
+    return Event(next_sequence_number_++, type, fields);
+  }
+
+  std::string ItemEvent(const std::string& type, const AnswerPart& part, const Json& item) {
+    return Event(type, {{"output_index", part.index}, {"item", item}});
+  }
+
+  std::string PartEvent(const std::string& type, const AnswerPart& part, const Json& fields) {
+    Json data = {{"item_id", part.id}, {"output_index", part.index}};
+    if (part.kind != AnswerPart::Kind::kToolCall) data["content_index"] = 0;
+    data.update(fields);
+    if (type.starts_with("response.output_text.")) data["logprobs"] = Json::array();
+    return Event(type, data);
+  }
+
+  Json Usage() const {
+    const GenerationTimings& timings = completion().timings;
+    const int input_tokens = timings.prompt_tokens + timings.cached_tokens;
+    const auto reasoning_tokens =
+        static_cast<int>(tokenizer_.Tokenize(reasoning(), /*add_bos=*/false, SpecialTokens::kAsText).size());
+    return {{"input_tokens", input_tokens},
+            {"input_tokens_details", {{"cached_tokens", timings.cached_tokens}, {"cache_write_tokens", 0}}},
+            {"output_tokens", timings.generated_tokens},
+            {"output_tokens_details", {{"reasoning_tokens", std::min(reasoning_tokens, timings.generated_tokens)}}},
+            {"total_tokens", input_tokens + timings.generated_tokens}};
+  }
+
+  const Tokenizer& tokenizer_;
+  const Json response_;
+  int next_sequence_number_ = 0;
+};
+
+Json UnfinishedResponse(const Json& settings, const FieldReader& reader, const ApiContext& context,
+                        const GenerationRequest& request) {
+  Json response = {{"id", MakeId("resp_")},
+                   {"object", "response"},
+                   {"created_at", SecondsSinceEpoch()},
+                   {"status", "in_progress"},
+                   {"background", false},
+                   {"error", nullptr},
+                   {"incomplete_details", nullptr},
+                   {"max_output_tokens", reader.At("max_output_tokens")},
+                   {"model", context.model_name},
+                   {"output", Json::array()},
+                   {"previous_response_id", nullptr},
+                   {"service_tier", "default"},
+                   {"store", false},
+                   {"temperature", ShortestDouble(request.sampling.temperature)},
+                   {"top_logprobs", 0},
+                   {"top_p", ShortestDouble(request.sampling.top_p)},
+                   {"truncation", "disabled"},
+                   {"usage", nullptr}};
+  response.update(settings);
+  return response;
+}
+
+}  // namespace
+
+Result<Call> ParseResponse(const Json& body, const ApiContext& context) {
+  const Result<ResponsesInput> input = ReadResponsesInput(body);
+  if (!input.ok()) return input.status();
+
+  Call call;
+  FieldReader reader(body);
+  reader.Bool("stream", &call.stream);
+  Status status = reader.status();
+  if (status.ok()) status = ReadMaxTokens(body, {"max_output_tokens"}, context, &call.generation);
+  if (status.ok()) status = ReadGenerationFields(body, context, &call.generation);
+  if (!status.ok()) return status;
+
+  const Result<std::shared_ptr<const ChatParser>> parser =
+      PrepareTurns(input->chat, "input", context, &call.generation);
+  if (!parser.ok()) return parser.status();
+  call.writer = std::make_unique<ResponsesWriter>(
+      *parser, call.stream, context.tokenizer, UnfinishedResponse(input->settings, reader, context, call.generation));
+  return call;
+}
+
+}  // namespace outrider

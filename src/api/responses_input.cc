@@ -1,0 +1,213 @@
+#include "api/responses_input.h"
+
+#include <fmt/format.h>
+
+#include "api/fields.h"
+#include "api/messages_turns.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kNoState = "not supported: this server keeps no conversation state";
+
+Status RefuseState(const FieldReader& reader) {
+  for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
+    if (reader.Has(name)) return InvalidArgument(kNoState, name);
+  }
+  if (reader.Has("background") && reader.At("background") != false) return InvalidArgument(kNoState, "background");
+  return {};
+}
+
+Status ReadMessageItem(const Json& item, const std::string& field, ChatInput* input) {
+  FieldReader reader(item, field + ".");
+  std::string role, text;
+  reader.String("role", &role);
+  if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
+    reader.Fail("role", "must be \"user\", \"assistant\", \"system\" or \"developer\"");
+  }
+  if (!reader.Has("content")) reader.Fail("content", "is required");
+  if (!reader.status().ok()) return reader.status();
+  if (role == "developer") role = "system";  // the name templates know
+  Status status =
+      ReadText(reader.At("content"), field + ".content", {"input_text", "output_text"}, TextSeparator(role), &text);
+  if (status.ok()) AddTurn(role, text, input);
+  return status;
+}
+
+Status ReadFunctionCall(const Json& item, const std::string& field, ChatInput* input) {
+  FieldReader reader(item, field + ".");
+  ToolCall call;
+  ReadRequiredString("call_id", &reader, &call.id);
+  ReadRequiredString("name", &reader, &call.name);
+  reader.String("arguments", &call.arguments);
+  if (call.arguments.empty()) call.arguments = "{}";
+  if (!ParseJson(call.arguments).ok()) reader.Fail("arguments", "must be JSON as text");
+  if (reader.status().ok()) AddToolCall(call, input);
+  return reader.status();
+}
+
+Status ReadFunctionCallOutput(const Json& item, const std::string& field, ChatInput* input) {
+  FieldReader reader(item, field + ".");
+  std::string call_id, text;
+  ReadRequiredString("call_id", &reader, &call_id);
+  if (!reader.Has("output")) reader.Fail("output", "is required");
+  if (!reader.status().ok()) return reader.status();
+  Status status = ReadText(reader.At("output"), field + ".output", {"input_text"}, TextSeparator("tool"), &text);
+  if (status.ok()) AddToolResult(call_id, text, input);
+  return status;
+}
+
+Status ReadItem(const Json& item, const std::string& field, ChatInput* input) {
+  FieldReader reader(item, field + ".");
+  std::string type = "message";
+  reader.String("type", &type);
+  if (!reader.status().ok()) return reader.status();
+  if (type == "message") return ReadMessageItem(item, field, input);
+  if (type == "function_call") return ReadFunctionCall(item, field, input);
+  if (type == "function_call_output") return ReadFunctionCallOutput(item, field, input);
+  if (type == "reasoning") return {};
+  if (type == "item_reference") return InvalidArgument(kNoState, field + ".type");
+  return InvalidArgument(
+      fmt::format("is \"{}\"; this server takes message, function_call, function_call_output and reasoning", type),
+      field + ".type");
+}
+
+Status ReadItems(const Json& items, ChatInput* input) {
+  if (items.is_string()) {
+    AddTurn("user", items.get_ref<const std::string&>(), input);
+    return {};
+  }
+  if (!items.is_array() || items.empty()) return InvalidArgument("must be a string or a list of items", "input");
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (Status status = ReadItem(items[i], ElementField("input", i), input); !status.ok()) return status;
+  }
+  if (input->messages.empty()) return InvalidArgument("has no messages", "input");
+  return {};
+}
+
+Status ReadTool(const Json& tool, const std::string& field, ChatInput* input, Json* echo) {
+  std::string type;
+  if (Status status = ReadBlockType(tool, field, &type); !status.ok()) return status;
+  FieldReader reader(tool, field + ".");
+  std::string name, description;
+  Json parameters = {{"type", "object"}, {"properties", Json::object()}};
+  bool strict = true;
+  if (type != "function") {
+    reader.Fail("type", fmt::format("is \"{}\"; this server takes tools of type \"function\" only", type));
+  }
+  ReadRequiredString("name", &reader, &name);
+  reader.String("description", &description);
+  reader.Object("parameters", &parameters);
+  reader.Bool("strict", &strict);
+  if (!reader.status().ok()) return reader.status();
+  echo->push_back({{"type", "function"},
+                   {"name", name},
+                   {"description", reader.At("description")},
+                   {"parameters", parameters},
+                   {"strict", strict}});
+  return AddTool(name, description, parameters, field + ".parameters", input);
+}
+
+Status ReadToolChoice(const Json& choice, ChatInput* input) {
+  if (choice.is_null() || choice == "auto") return {};
+  if (choice == "none") {
+    input->tool_choice = ToolChoice::kNone;
+    return {};
+  }
+  if (choice == "required") {
+    if (input->tools.empty()) return InvalidArgument("is \"required\", but there are no tools", "tool_choice");
+    input->tool_choice = ToolChoice::kRequired;
+    return {};
+  }
+  if (!choice.is_object()) {
+    return InvalidArgument("must be \"auto\", \"none\", \"required\" or {\"type\": \"function\", \"name\": …}",
+                           "tool_choice");
+  }
+  FieldReader reader(choice, "tool_choice.");
+  std::string type, name;
+  ReadRequiredString("type", &reader, &type);
+  if (type != "function") reader.Fail("type", "must be \"function\"");
+  ReadRequiredString("name", &reader, &name);
+  if (!reader.status().ok()) return reader.status();
+  return RequireTool(name, "tool_choice.name", input);
+}
+
+Status ReadTextFormat(const Json& text, ChatInput* input, Json* echo) {
+  *echo = {{"format", {{"type", "text"}}}};
+  if (text.is_null()) return {};
+  const FieldReader outer(text, "text.");
+  if (!outer.Has("format")) return outer.status();
+  const Json& format = outer.At("format");
+  std::string type;
+  if (Status status = ReadBlockType(format, "text.format", &type); !status.ok()) return status;
+  if (type == "json_schema") {
+    FieldReader reader(format, "text.format.");
+    std::string name;
+    ReadRequiredString("name", &reader, &name);
+    if (!reader.status().ok()) return reader.status();
+    if (Status status = ReadSchema(format, "text.format", input); !status.ok()) return status;
+  } else if (type == "json_object") {
+    input->json_schema = {{"type", "object"}};
+  } else if (type != "text") {
+    return InvalidArgument("must be \"text\", \"json_object\" or \"json_schema\"", "text.format.type");
+  }
+  (*echo)["format"] = format;
+  return {};
+}
+
+Status ReadReasoning(const Json& reasoning, ChatInput* input, Json* echo) {
+  *echo = {{"effort", nullptr}, {"summary", nullptr}};
+  if (reasoning.is_null()) return {};
+  FieldReader reader(reasoning, "reasoning.");
+  std::string effort;
+  reader.String("effort", &effort);
+  if (!reader.status().ok() || effort.empty()) return reader.status();
+  (*echo)["effort"] = effort;
+  if (effort == "none") {
+    input->template_arguments["enable_thinking"] = false;
+  } else {
+    input->template_arguments["reasoning_effort"] = effort;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ResponsesInput> ReadResponsesInput(const Json& body) {
+  FieldReader reader(body);
+  ResponsesInput input;
+  input.chat.parallel_tool_calls = true;
+  std::string instructions, user;
+  bool store = false;  // nothing is stored either way
+  Json tools = Json::array(), echoed_tools = Json::array(), metadata = Json::object(), reasoning, text;
+  reader.String("instructions", &instructions);
+  reader.Array("tools", &tools);
+  reader.Bool("parallel_tool_calls", &input.chat.parallel_tool_calls);
+  reader.Object("metadata", &metadata);
+  reader.String("user", &user);
+  reader.Bool("store", &store);
+  Status status = reader.status();
+  if (status.ok()) status = RefuseState(reader);
+
+  if (!instructions.empty()) AddTurn("system", instructions, &input.chat);
+  if (status.ok()) status = ReadItems(reader.At("input"), &input.chat);
+  for (size_t i = 0; status.ok() && i < tools.size(); ++i) {
+    status = ReadTool(tools[i], ElementField("tools", i), &input.chat, &echoed_tools);
+  }
+  if (status.ok()) status = ReadToolChoice(reader.At("tool_choice"), &input.chat);
+  if (status.ok()) status = ReadTextFormat(reader.At("text"), &input.chat, &text);
+  if (status.ok()) status = ReadReasoning(reader.At("reasoning"), &input.chat, &reasoning);
+  if (!status.ok()) return status;
+
+  input.settings = {{"instructions", reader.At("instructions")},
+                    {"metadata", metadata},
+                    {"parallel_tool_calls", input.chat.parallel_tool_calls},
+                    {"reasoning", reasoning},
+                    {"text", text},
+                    {"tool_choice", reader.Has("tool_choice") ? reader.At("tool_choice") : Json("auto")},
+                    {"tools", echoed_tools},
+                    {"user", reader.At("user")}};
+  return input;
+}
+
+}  // namespace outrider

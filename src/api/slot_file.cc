@@ -1,0 +1,226 @@
+// The layout, little-endian: Header, tokens (int32 each), state, FNV-1a of all bytes before it (uint64).
+#include "api/slot_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "slot files are little-endian and copied as they are");
+
+struct Header {
+  char magic[8];
+  uint32_t version;
+  uint32_t reserved;  // 0
+  uint64_t fingerprint;
+  uint64_t n_tokens;
+  uint64_t state_bytes;
+};
+static_assert(sizeof(Header) == 40, "no padding: the bytes are the format");
+
+constexpr char kMagic[8] = {'O', 'U', 'T', 'R', 'S', 'L', 'O', 'T'};
+constexpr uint32_t kVersion = 1;
+constexpr size_t kChecksumBytes = sizeof(uint64_t);
+constexpr size_t kMaxFilename = 200;  // leaves room for what the temporary name adds; file systems take 255
+
+class Fnv1a {
+ public:
+  void Add(std::string_view bytes) {
+    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
+  }
+  uint64_t hash() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+template <typename T>
+std::string_view BytesOf(const T* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(T)};
+}
+
+Status Altered(const char* what) {
+  return InvalidArgument(fmt::format("the slot file is cut or altered: {}", what), "filename");
+}
+
+// Hands the file's bytes to `sink` part by part: a state may be gigabytes and is not copied. Stops if `sink` says
+// false.
+bool EmitSlot(const SavedSlot& slot, uint64_t fingerprint, const std::function<bool(std::string_view)>& sink) {
+  Header header = {{}, kVersion, 0, fingerprint, slot.tokens.size(), slot.state.size()};
+  std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
+  const std::string_view parts[] = {BytesOf(&header, 1), BytesOf(slot.tokens.data(), slot.tokens.size()),
+                                    BytesOf(slot.state.data(), slot.state.size())};
+  Fnv1a checksum;
+  for (const std::string_view part : parts) {
+    checksum.Add(part);
+    if (!sink(part)) return false;
+  }
+  const uint64_t hash = checksum.hash();
+  return sink(BytesOf(&hash, 1));
+}
+
+// Whether a file of `file_bytes` bytes in all may begin with `header`. After this, its sizes can be relied on.
+Status CheckHeader(const Header& header, uint64_t file_bytes, uint64_t fingerprint) {
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
+    return InvalidArgument("this is not a slot file", "filename");
+  }
+  if (header.version != kVersion) {
+    return InvalidArgument(fmt::format("the slot file has version {}, this server reads {}", header.version, kVersion),
+                           "filename");
+  }
+  if (header.fingerprint != fingerprint) {
+    return InvalidArgument("the slot file was saved with another model", "filename");
+  }
+  const uint64_t content_bytes = file_bytes - sizeof(Header) - kChecksumBytes;
+  if (header.reserved != 0 || header.n_tokens > content_bytes / sizeof(Token) ||
+      header.state_bytes != content_bytes - header.n_tokens * sizeof(Token)) {
+    return Altered("its size is not what it says");
+  }
+  return {};
+}
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() { Close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+
+  bool Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return true;
+  }
+
+  bool Read(char* to, size_t bytes) {
+    while (bytes > 0) {
+      const ssize_t got = read(descriptor_, to, bytes);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      to += got;
+      bytes -= static_cast<size_t>(got);
+    }
+    return true;
+  }
+
+  // Closing may be what reports that the disk is full.
+  bool Close() { return descriptor_ < 0 || close(std::exchange(descriptor_, -1)) == 0; }
+
+ private:
+  int descriptor_;
+};
+
+Status WriteError(const std::string& path) {
+  return Internal(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+Result<std::string> SlotFilePath(const std::string& directory, const std::string& filename) {
+  const auto allowed = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+           c == '_';
+  };
+  if (filename.empty() || filename.size() > kMaxFilename || filename[0] == '.' ||
+      !std::all_of(filename.begin(), filename.end(), allowed)) {
+    return InvalidArgument(fmt::format("must be a file name of 1 to {} letters, digits, '.', '-', '_', not beginning "
+                                       "with a dot",
+                                       kMaxFilename),
+                           "filename");
+  }
+  return (std::filesystem::path(directory) / filename).string();
+}
+
+std::string EncodeSlot(const SavedSlot& slot, uint64_t fingerprint) {
+  std::string bytes;
+  EmitSlot(slot, fingerprint, [&](std::string_view part) {
+    bytes += part;
+    return true;
+  });
+  return bytes;
+}
+
+Result<SavedSlot> DecodeSlot(std::string_view bytes, uint64_t fingerprint) {
+  Header header;
+  if (bytes.size() < sizeof(header) + kChecksumBytes) return Altered("it is too short");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (Status status = CheckHeader(header, bytes.size(), fingerprint); !status.ok()) return status;
+
+  const std::string_view content = bytes.substr(0, bytes.size() - kChecksumBytes);
+  uint64_t expected;
+  std::memcpy(&expected, bytes.data() + content.size(), sizeof(expected));
+  Fnv1a checksum;
+  checksum.Add(content);
+  if (checksum.hash() != expected) return Altered("the checksum is wrong");
+
+  SavedSlot slot;
+  const std::string_view tokens = content.substr(sizeof(header), header.n_tokens * sizeof(Token));
+  const std::string_view state = content.substr(sizeof(header) + tokens.size());
+  slot.tokens.resize(header.n_tokens);
+  std::copy(tokens.begin(), tokens.end(), reinterpret_cast<char*>(slot.tokens.data()));
+  slot.state.assign(state.begin(), state.end());
+  return slot;
+}
+
+Result<uint64_t> WriteSlotFile(const std::string& path, const SavedSlot& slot, uint64_t fingerprint) {
+  // Beside the file, so that the rename stays within one file system; with a dot, so that no request can name it.
+  const std::filesystem::path target(path);
+  std::string temporary = (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
+  File file(mkstemp(temporary.data()));
+  if (!file.is_open()) return WriteError(path);
+
+  uint64_t written = 0;
+  const bool done = EmitSlot(slot, fingerprint,
+                             [&](std::string_view part) {
+                               written += part.size();
+                               return file.Write(part);
+                             }) &&
+                    fsync(file.descriptor()) == 0 && file.Close() && rename(temporary.c_str(), path.c_str()) == 0;
+  if (done) return written;
+  Status error = WriteError(path);
+  unlink(temporary.c_str());
+  return error;
+}
+
+Result<SavedSlot> ReadSlotFile(const std::string& path, uint64_t fingerprint) {
+  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe must not wait for its writer
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (!file.is_open() && errno == ENOENT) return NotFound(fmt::format("there is no slot file {}", name));
+  struct stat about {};
+  if (!file.is_open() || fstat(file.descriptor(), &about) != 0) {
+    return Internal(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  }
+  if (!S_ISREG(about.st_mode)) return InvalidArgument("this is not a slot file", "filename");
+
+  const auto size = static_cast<uint64_t>(about.st_size);
+  Header header;
+  if (size < sizeof(header) + kChecksumBytes || !file.Read(reinterpret_cast<char*>(&header), sizeof(header))) {
+    return Altered("it is too short");
+  }
+  if (Status status = CheckHeader(header, size, fingerprint); !status.ok()) return status;
+  std::string bytes(size, '\0');
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  if (!file.Read(bytes.data() + sizeof(header), size - sizeof(header))) return Altered("it is too short");
+  return DecodeSlot(bytes, fingerprint);
+}
+
+}  // namespace outrider

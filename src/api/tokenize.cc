@@ -1,0 +1,78 @@
+// Text to tokens and back, and conversations to prompts: llama.cpp's /tokenize, /detokenize and /apply-template.
+#include "api/fields.h"
+#include "api/info.h"
+#include "api/token_list.h"
+#include "base/utf8.h"
+
+namespace outrider {
+namespace {
+
+// The text of a token; its bytes if they are not whole characters.
+Json PieceJson(const std::string& piece) {
+  if (IsValidUtf8(piece)) return piece;
+  Json bytes = Json::array();
+  for (const char byte : piece) bytes.push_back(static_cast<unsigned char>(byte));
+  return bytes;
+}
+
+Json WithPieces(const std::vector<Token>& tokens, const Tokenizer& tokenizer) {
+  Json list = Json::array();
+  for (const Token token : tokens) {
+    list.push_back({{"id", token}, {"piece", PieceJson(tokenizer.Piece(token, /*show_special=*/true))}});
+  }
+  return list;
+}
+
+// A named tool reads as "auto": the prompt then shows all tools.
+ToolChoice ReadToolChoice(const Json& choice) {
+  if (choice == "none") return ToolChoice::kNone;
+  if (choice == "required") return ToolChoice::kRequired;
+  return ToolChoice::kAuto;
+}
+
+}  // namespace
+
+Result<Json> TokenizeJson(const Json& body, const ApiContext& context) {
+  FieldReader fields(body);
+  std::string content;
+  bool add_special = false, parse_special = true, with_pieces = false;
+  if (!fields.Has("content")) fields.Fail("content", "is required");
+  fields.String("content", &content);
+  fields.Bool("add_special", &add_special);
+  fields.Bool("parse_special", &parse_special);
+  fields.Bool("with_pieces", &with_pieces);
+  if (!fields.status().ok()) return fields.status();
+  const std::vector<Token> tokens =
+      context.tokenizer.Tokenize(content, add_special, parse_special ? SpecialTokens::kParse : SpecialTokens::kAsText);
+  return Json{{"tokens", with_pieces ? WithPieces(tokens, context.tokenizer) : Json(tokens)}};
+}
+
+Result<Json> DetokenizeJson(const Json& body, const ApiContext& context) {
+  FieldReader fields(body);
+  if (!fields.Has("tokens")) fields.Fail("tokens", "is required");
+  if (!fields.status().ok()) return fields.status();
+  const Result<std::vector<Token>> tokens = ReadTokenList(fields.At("tokens"), "tokens", context.tokenizer);
+  if (!tokens.ok()) return tokens.status();
+  std::string content;
+  for (const Token token : *tokens) content += context.tokenizer.Piece(token, /*show_special=*/true);
+  return Json{{"content", ReplaceInvalidUtf8(content)}};
+}
+
+Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context) {
+  FieldReader fields(body);
+  ChatInput input;
+  if (!fields.Has("messages")) fields.Fail("messages", "is required");
+  fields.Array("messages", &input.messages);
+  fields.Array("tools", &input.tools);
+  fields.Bool("add_generation_prompt", &input.add_generation_prompt);
+  fields.Bool("parallel_tool_calls", &input.parallel_tool_calls);
+  fields.Object("chat_template_kwargs", &input.template_arguments);
+  if (!fields.status().ok()) return fields.status();
+  input.tool_choice = ReadToolChoice(fields.At("tool_choice"));
+  if (const Status status = ReadOutputFormat(body, &input); !status.ok()) return status;
+  const Result<ChatPrompt> prompt = context.chat.Apply(input);
+  if (!prompt.ok()) return prompt.status();
+  return Json{{"prompt", prompt->text}};
+}
+
+}  // namespace outrider
