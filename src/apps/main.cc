@@ -1,0 +1,71 @@
+// outrider: one program, a subcommand for each thing it does.
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "apps/flags.h"
+#include "apps/serve.h"
+#include "apps/serve_flags.h"
+#include "apps/version.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+constexpr const char* kHelp =
+    "usage: outrider [COMMAND] [FLAGS]\n\n"
+    "  serve    serve a model over HTTP (the default)\n\n"
+    "outrider COMMAND --help lists the flags of a command; outrider --version tells the version.\n";
+
+int Complain(const std::string& sentence) {
+  std::fprintf(stderr, "outrider: %s\n", sentence.c_str());
+  return kBadUsage;
+}
+
+int ServeMain(int argc, const char* const* argv) {
+  CLI::App app("Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.", "outrider serve");
+  app.set_config("--config", "", "file with flags: key = value, keys named as the long flags (TOML or INI)");
+  app.option_defaults()->always_capture_default(false);
+  ServeOptions options;
+  Flags flags(app);
+  AddServeFlags(flags, options);
+  try {
+    std::vector<std::string> arguments = flags.Translate(argc, argv);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    const std::string extra = app.remaining().empty() ? "" : app.remaining().front();
+    const std::string nearest = flags.Nearest(extra);
+    return Complain("'" + extra + "' is not a flag" +
+                    (nearest.empty() ? "; outrider serve --help lists them" : "; did you mean " + nearest + "?"));
+  } catch (const CLI::ParseError& error) {
+    return Complain(error.what());
+  }
+  const Status status = Serve(std::move(options));
+  return status.ok() ? 0 : Complain(status.message());
+}
+
+int Main(int argc, const char* const* argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (command == "--help" || command == "-h" || command == "help") {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (command == "--version" || command == "version") {
+    std::printf("%s\n", VersionLine().c_str());
+    return 0;
+  }
+  if (command == "serve") return ServeMain(argc - 2, argv + 2);
+  if (command.empty() || command[0] == '-') return ServeMain(argc - 1, argv + 1);
+  return Complain("'" + command + "' is not a command; outrider --help lists them");
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int argc, char** argv) {
+  return outrider::Main(argc, argv);
+}

@@ -1,0 +1,131 @@
+#include "apps/serve_flags.h"
+
+#include <map>
+
+namespace outrider {
+namespace {
+
+void AddModelFlags(Flags& flags, ServeOptions& o) {
+  flags.Add("-m,--model", o.model.path, "GGUF file to serve; of a split model, the first part");
+  flags.Add("-a,--alias", o.alias, "model name in answers; default: the file's name");
+  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers, "layers kept on the devices; -1 = all that fit");
+  flags.Add("-dev,--device", o.model.devices, "devices to use, comma-separated; none = CPU only")->delimiter(',');
+  flags
+      .Add("-ot,--override-tensor", o.model.tensor_overrides,
+           "PATTERN=BUFFER: where tensors whose name matches are kept")
+      ->delimiter(',');
+  flags.Add("-sm,--split-mode", o.model.split_mode, "how several devices share the model: none, layer, row");
+  flags.Add("-ts,--tensor-split", o.model.tensor_split, "share of each device, such as 3,1")->delimiter(',');
+  flags.Add("-mg,--main-gpu", o.model.main_gpu, "device for everything with --split-mode none");
+  flags.Add("--rpc", o.model.rpc_servers, "host:port of llama.cpp rpc-servers that take part of the model")
+      ->delimiter(',');
+  flags.Switch("--no-mmap", o.model.mmap, "read the file into memory instead of mapping it", false);
+  flags.Switch("--mlock", o.model.mlock, "keep the weights from being swapped out");
+  flags.Add("--numa", o.numa, "distribute, isolate or numactl: spread threads over NUMA nodes");
+  flags.Add("--chat-template", o.chat_template, "Jinja chat template that replaces the model's");
+  flags.Add("--chat-template-file", o.chat_template_file, "the same from a file");
+}
+
+void AddContextFlags(Flags& flags, ServeOptions& o) {
+  flags.Add("-c,--ctx-size", o.context.context_tokens,
+            "context in tokens over all sequences; 0 = up to 4096 for each, or what the model was trained for if that "
+            "is less");
+  flags.Add("-np,--parallel", o.context.n_sequences,
+            "requests decoded side by side, each with an equal share of the context");
+  flags.Add("-b,--batch-size", o.context.batch, "rows one step takes at most");
+  flags.Add("-ub,--ubatch-size", o.context.micro_batch, "rows the backend computes at once");
+  flags.Add("-t,--threads", o.context.threads, "threads while generating; 0 = one per physical core");
+  flags.Add("-tb,--threads-batch", o.context.threads_batch, "threads for prompts; 0 = as --threads");
+  const std::map<std::string, FlashAttention> attention = {
+      {"auto", FlashAttention::kAuto}, {"on", FlashAttention::kOn}, {"off", FlashAttention::kOff}};
+  flags.Add("-fa,--flash-attn", o.context.flash_attention, "flash attention: on, off, auto")
+      ->transform(CLI::CheckedTransformer(attention))
+      ->default_str("auto");
+  flags.Add("-ctk,--cache-type-k", o.context.cache_type_k,
+            "type of the K cache: f16, bf16, q8_0, …; default: bf16, with --exact off f16");
+  flags.Add("-ctv,--cache-type-v", o.context.cache_type_v, "type of the V cache, likewise");
+  flags.Switch("-nkvo,--no-kv-offload", o.context.kv_offload, "keep the KV cache in main memory", false);
+  const std::map<std::string, Exactness> exactness = {{"auto", Exactness::kAuto}, {"off", Exactness::kOff}};
+  flags
+      .Add("--exact", o.context.exactness,
+           "auto = settings under which the same request gives the same text; off = the fastest settings")
+      ->transform(CLI::CheckedTransformer(exactness))
+      ->default_str("auto");
+  flags.Switch("--embeddings", o.embeddings, "also serve /v1/embeddings (takes memory for a second context)");
+  flags.Add("--pooling", o.pooling, "how embeddings are pooled: mean, cls, last; default: the model's, else mean");
+}
+
+void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
+  flags.Add("--queue", o.scheduler.max_queue, "requests that may wait for a slot; one more gets 429")
+      ->check(CLI::Range(0, 1000000));
+  flags.Add("--prompt-slice", o.scheduler.prompt_slice, "prompt tokens decoded per step while others are generating")
+      ->check(CLI::Range(1, 1 << 20));
+  flags.Add("--request-seconds", o.request_seconds, "longest a request may take, waiting included; 0 = no limit")
+      ->check(CLI::NonNegativeNumber);
+  flags.Add("--drain-seconds", o.drain_seconds, "how long running requests may go on after SIGTERM")
+      ->check(CLI::NonNegativeNumber);
+  flags.Add("-n,--predict,--n-predict", o.max_tokens, "most tokens of an answer; -1 = as the context allows")
+      ->check(CLI::Range(-1, 1 << 30));
+}
+
+void AddHttpFlags(Flags& flags, ServeOptions& o) {
+  flags.Add("--host", o.http.host, "address to listen on");
+  flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
+  flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
+  flags.Add("--api-key-file", o.api_key_file, "file with one key per line");
+  flags.Switch("--insecure-no-auth", o.allow_no_keys, "listen beyond this machine without any key");
+  flags.Add("--cors-origin", o.http.cors_origin, "origin of web pages that may call the server; * = any");
+  flags.Add("--max-body", o.max_body_mib, "largest request in MiB")->check(CLI::Range(0.001, 1024.0));
+  flags
+      .Add("-to,--http-timeout,--timeout", o.http.timeout_seconds,
+           "seconds without a byte after which a peer is dropped")
+      ->check(CLI::Range(1, 86400));
+  flags.Add("--http-idle", o.http.idle_seconds, "seconds a connection may stay open without a request")
+      ->check(CLI::Range(1, 86400));
+  flags.Add("--max-connections", o.http.max_connections, "connections served at once")->check(CLI::Range(1, 65536));
+  flags.Add("--slot-save-path", o.http.slot_save_path, "directory for /slots/{id}?action=save and restore");
+}
+
+void AddSamplingFlags(Flags& flags, ServeOptions& o) {
+  SamplingOptions& s = o.sampling;
+  flags.Add("-s,--seed", o.seed, "seed of requests that name none; -1 = a random one each");
+  flags.Add("--temp,--temperature", s.temperature, "temperature; 0 = the most likely token")
+      ->check(CLI::Range(0.0, 100.0));
+  flags.Add("--top-k", s.top_k, "keep the k most likely tokens; 0 = all")->check(CLI::NonNegativeNumber);
+  flags.Add("--top-p", s.top_p, "keep the most likely tokens that together reach p; 1 = all")
+      ->check(CLI::Range(0.0, 1.0));
+  flags.Add("--min-p", s.min_p, "drop tokens below p times the most likely; 0 = none")->check(CLI::Range(0.0, 1.0));
+  flags.Add("--typical,--typical-p", s.typical_p, "locally typical sampling; 1 = off")->check(CLI::Range(0.0, 1.0));
+  flags.Add("--top-nsigma,--top-n-sigma", s.top_n_sigma,
+            "keep logits within n standard deviations of the best; -1 = off");
+  flags.Add("--xtc-probability", s.xtc_probability, "chance of excluding the top choices; 0 = off")
+      ->check(CLI::Range(0.0, 1.0));
+  flags.Add("--xtc-threshold", s.xtc_threshold, "what counts as a top choice for XTC")->check(CLI::Range(0.0, 1.0));
+  flags.Add("--repeat-last-n", s.repeat_last_n, "tokens the penalties look back; 0 = off, -1 = all")
+      ->check(CLI::Range(-1, 1 << 30));
+  flags.Add("--repeat-penalty", s.repeat_penalty, "penalty for repeated tokens; 1 = off")->check(CLI::PositiveNumber);
+  flags.Add("--presence-penalty", s.presence_penalty, "subtracted if a token occurred");
+  flags.Add("--frequency-penalty", s.frequency_penalty, "subtracted for each time a token occurred");
+  flags.Add("--dry-multiplier", s.dry_multiplier, "DRY repetition penalty; 0 = off")->check(CLI::NonNegativeNumber);
+  flags.Add("--dry-base", s.dry_base, "DRY: growth of the penalty with the length of the repetition");
+  flags.Add("--dry-allowed-length", s.dry_allowed_length, "DRY: repetitions up to this length are free");
+  flags.Add("--dry-penalty-last-n", s.dry_penalty_last_n, "DRY: tokens looked back; 0 = off, -1 = all")
+      ->check(CLI::Range(-1, 1 << 30));
+}
+
+}  // namespace
+
+void AddServeFlags(Flags& flags, ServeOptions& options) {
+  AddModelFlags(flags, options);
+  AddContextFlags(flags, options);
+  AddSchedulerFlags(flags, options);
+  AddHttpFlags(flags, options);
+  AddSamplingFlags(flags, options);
+  flags.Switch("-v,--verbose", options.verbose, "log what a developer wants to know, llama.cpp's own log included");
+  for (const char* names :
+       {"--jinja", "-cb,--cont-batching", "--metrics", "--slots", "--props", "--no-webui", "--no-ui", "--warmup"}) {
+    flags.AlwaysOn(names);
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,44 @@
+#include "http/auth.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace outrider {
+
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
+bool ConstantTimeEquals(std::string_view a, std::string_view b) {
+  unsigned char difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+  }
+  return difference == 0;
+}
+
+bool ApiKeys::Accepts(std::string_view authorization, std::string_view x_api_key) const {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view bearer = authorization.starts_with(kBearer) ? authorization.substr(kBearer.size()) : "";
+  bool accepted = false;
+  for (const std::string& key : keys_) {  // all of them: the time must not tell which one came close
+    accepted |= ConstantTimeEquals(bearer, key);
+    accepted |= ConstantTimeEquals(x_api_key, key);
+  }
+  return accepted;
+}
+
+Result<std::vector<std::string>> ReadKeyFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return InvalidArgument(fmt::format("--api-key-file '{}' cannot be read", path));
+  std::vector<std::string> keys;
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line[0] != '#') keys.push_back(line);
+  }
+  if (keys.empty()) return InvalidArgument(fmt::format("--api-key-file '{}' holds no key", path));
+  return keys;
+}
+
+}  // namespace outrider

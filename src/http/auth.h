@@ -1,0 +1,35 @@
+// Who may talk to the server.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace outrider {
+
+// True if `host` can be reached from this machine only.
+bool IsLoopback(std::string_view host);
+
+// Compares in time that depends on the lengths alone.
+bool ConstantTimeEquals(std::string_view a, std::string_view b);
+
+class ApiKeys {
+ public:
+  ApiKeys() = default;
+  explicit ApiKeys(std::vector<std::string> keys) : keys_(std::move(keys)) {}
+
+  bool required() const { return !keys_.empty(); }
+
+  // `authorization` is that header ("Bearer KEY"), `x_api_key` Anthropic's; either may be empty.
+  bool Accepts(std::string_view authorization, std::string_view x_api_key) const;
+
+ private:
+  std::vector<std::string> keys_;
+};
+
+// One key per line; blank lines and lines that begin with # are skipped.
+Result<std::vector<std::string>> ReadKeyFile(const std::string& path);
+
+}  // namespace outrider

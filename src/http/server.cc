@@ -1,0 +1,305 @@
+#include "http/server.h"
+
+#include <fmt/format.h>
+#include <cpp-httplib/httplib.h>
+
+#include <cmath>
+#include <map>
+
+#include "api/fields.h"
+#include "api/messages.h"
+#include "base/log.h"
+#include "http/slots.h"
+
+namespace outrider {
+namespace {
+
+using httplib::Request;
+using httplib::Response;
+
+// How often a thread that waits for the model looks whether its client is still there.
+constexpr std::chrono::milliseconds kDisconnectCheck{20};
+
+enum class ErrorShape { kOpenAi, kAnthropic };
+
+void SendJson(Response& response, const Json& body, int status = 200) {
+  response.status = status;
+  response.set_content(DumpJson(body) + "\n", "application/json");
+}
+
+void SendError(Response& response, const Status& error, ErrorShape shape = ErrorShape::kOpenAi) {
+  SendJson(response, shape == ErrorShape::kOpenAi ? OpenAiError(error) : AnthropicError(error),
+           HttpStatus(error.code()));
+}
+
+void SendResult(Response& response, const Result<Json>& result, ErrorShape shape = ErrorShape::kOpenAi) {
+  result.ok() ? SendJson(response, *result) : SendError(response, result.status(), shape);
+}
+
+bool IsOpenPath(const std::string& path) {
+  return path == "/health" || path == "/v1/health";
+}
+
+constexpr const char* kWelcome =
+    "Outrider is running.\n\n"
+    "  POST /v1/chat/completions   OpenAI chat          POST /completion     llama.cpp completion\n"
+    "  POST /v1/completions        OpenAI completions   POST /tokenize       text to tokens\n"
+    "  POST /v1/responses          OpenAI responses     POST /detokenize     tokens to text\n"
+    "  POST /v1/messages           Anthropic messages   POST /apply-template messages to prompt\n"
+    "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
+    "  GET  /health  /props  /slots  /metrics           what the server is doing\n";
+
+}  // namespace
+
+struct HttpServer::Impl {
+  HttpOptions options;
+  Services services;
+  httplib::Server server;
+  std::multimap<std::string, std::string> methods;  // path to the methods it takes; for 405
+
+  Impl(HttpOptions http_options, Services http_services) : options(std::move(http_options)), services(http_services) {}
+
+  void Get(const std::string& path, httplib::Server::Handler handler) {
+    methods.emplace(path, "GET");
+    server.Get(path, std::move(handler));
+  }
+
+  void Post(const std::string& path, httplib::Server::Handler handler) {
+    methods.emplace(path, "POST");
+    server.Post(path, std::move(handler));
+  }
+
+  // An endpoint from JSON to JSON.
+  void PostJson(const std::string& path, std::function<Result<Json>(const Json&)> answer,
+                ErrorShape shape = ErrorShape::kOpenAi) {
+    Post(path, [answer = std::move(answer), shape](const Request& request, Response& response) {
+      auto body = ParseJson(request.body);
+      SendResult(response, body.ok() ? answer(*body) : Result<Json>(body.status()), shape);
+    });
+  }
+
+  // An endpoint that generates.
+  void PostCall(const std::string& path, ParseCall parse, ErrorShape shape = ErrorShape::kOpenAi) {
+    Post(path, [this, parse, shape](const Request& request, Response& response) {
+      auto body = ParseJson(request.body);
+      if (!body.ok()) return SendError(response, body.status(), shape);
+      auto call = parse(*body, services.api);
+      if (!call.ok()) return SendError(response, call.status(), shape);
+      auto generation = services.scheduler.Submit(std::move(call->generation));
+      if (!generation.ok()) {
+        if (generation.status().code() == StatusCode::kResourceExhausted)
+          response.set_header("Retry-After", RetryAfter());
+        return SendError(response, generation.status(), shape);
+      }
+      Run(*generation, std::move(*call), shape, request, response);
+    });
+  }
+
+  std::string RetryAfter() const {
+    const SchedulerStats stats = services.scheduler.Stats();
+    uint64_t finished = 0;
+    for (uint64_t n : stats.finished) finished += n;
+    const double mean_seconds =
+        finished > 0 ? (stats.prompt_seconds + stats.generate_seconds) / static_cast<double>(finished) : 1;
+    return std::to_string(std::clamp(static_cast<int>(std::ceil(mean_seconds)), 1, 60));
+  }
+
+  // The next chunk; nothing if the client went away, which cancels the generation.
+  static std::optional<Chunk> NextChunk(Generation& generation, const std::function<bool()>& client_is_there) {
+    while (true) {
+      if (auto chunk = generation.Wait(kDisconnectCheck)) return chunk;
+      if (!client_is_there()) {
+        generation.Cancel();
+        return std::nullopt;
+      }
+    }
+  }
+
+  void Run(std::shared_ptr<Generation> generation, Call call, ErrorShape shape, const Request& request,
+           Response& response) {
+    const auto client_is_there = [&request] { return !request.is_connection_closed(); };
+    auto chunk = NextChunk(*generation, client_is_there);
+    if (!chunk) return;
+    // What fails before the first byte is an HTTP error, stream or not.
+    if (chunk->completion && !chunk->completion->error.ok())
+      return SendError(response, chunk->completion->error, shape);
+    if (call.stream) return Stream(std::move(generation), std::move(call), std::move(*chunk), response);
+
+    call.writer->Append(*chunk);
+    while (!chunk->completion) {
+      chunk = NextChunk(*generation, client_is_there);
+      if (!chunk) return;
+      call.writer->Append(*chunk);
+    }
+    if (!chunk->completion->error.ok()) return SendError(response, chunk->completion->error, shape);
+    SendJson(response, call.writer->Whole());
+  }
+
+  static void Stream(std::shared_ptr<Generation> generation, Call call, Chunk first, Response& response) {
+    struct State {
+      std::shared_ptr<Generation> generation;
+      std::unique_ptr<ResponseWriter> writer;
+      std::optional<Chunk> first;
+      ~State() { generation->Cancel(); }  // however the connection ends; a finished generation does not mind
+    };
+    auto state = std::make_shared<State>();
+    state->generation = std::move(generation);
+    state->writer = std::move(call.writer);
+    state->first = std::move(first);
+    response.set_header("Cache-Control", "no-cache");
+    response.set_header("X-Accel-Buffering", "no");  // proxies must pass tokens on as they come
+    response.set_chunked_content_provider("text/event-stream", [state](size_t, httplib::DataSink& sink) {
+      auto chunk =
+          state->first ? std::exchange(state->first, std::nullopt) : NextChunk(*state->generation, sink.is_writable);
+      if (!chunk) return false;
+      const bool failed = chunk->completion && !chunk->completion->error.ok();
+      const std::string events =
+          failed ? state->writer->ErrorEvent(chunk->completion->error) : state->writer->Append(*chunk);
+      if (!events.empty() && !sink.write(events.data(), events.size())) return false;
+      if (chunk->completion) sink.done();
+      return true;
+    });
+  }
+
+  void AddRoutes() {
+    const ApiContext& api = services.api;
+    Get("/", [](const Request&, Response& response) { response.set_content(kWelcome, "text/plain"); });
+    for (const char* path : {"/health", "/v1/health"}) {
+      Get(path, [](const Request&, Response& response) { SendJson(response, {{"status", "ok"}}); });
+    }
+    for (const char* path : {"/v1/models", "/models"}) {
+      Get(path,
+          [this](const Request&, Response& response) { SendJson(response, ModelsJson(services.api, services.info)); });
+    }
+    Get("/props",
+        [this](const Request&, Response& response) { SendJson(response, PropsJson(services.api, services.info)); });
+    Get("/slots", [this](const Request&, Response& response) {
+      SendJson(response, SlotsJson(services.scheduler.Slots(), services.api));
+    });
+    Get("/metrics", [this](const Request&, Response& response) {
+      response.set_content(MetricsText(services.scheduler.Stats()), "text/plain; version=0.0.4; charset=utf-8");
+    });
+
+    for (const char* path : {"/v1/chat/completions", "/chat/completions"}) PostCall(path, ParseChatCompletion);
+    PostCall("/v1/completions", ParseTextCompletion);
+    for (const char* path : {"/v1/responses", "/responses"}) PostCall(path, ParseResponse);
+    PostCall("/v1/messages", ParseMessages, ErrorShape::kAnthropic);
+    for (const char* path : {"/completion", "/completions"}) PostCall(path, ParseLlamaCompletion);
+
+    PostJson("/tokenize", [&api](const Json& body) { return TokenizeJson(body, api); });
+    PostJson("/detokenize", [&api](const Json& body) { return DetokenizeJson(body, api); });
+    PostJson("/apply-template", [&api](const Json& body) { return ApplyTemplateJson(body, api); });
+    PostJson(
+        "/v1/messages/count_tokens", [&api](const Json& body) { return CountMessageTokens(body, api); },
+        ErrorShape::kAnthropic);
+    for (const char* path : {"/v1/embeddings", "/embeddings"}) {
+      PostJson(path, [this](const Json& body) -> Result<Json> {
+        if (services.embedder == nullptr) return Unsupported("start the server with --embeddings to get embeddings");
+        return EmbeddingsJson(body, services.api, *services.embedder);
+      });
+    }
+    Post("/slots/:id", [this](const Request& request, Response& response) {
+      const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
+      SendResult(response, SlotAction(id, action, request.body, options.slot_save_path, services.api.tokenizer,
+                                      services.scheduler));
+    });
+  }
+
+  void AddGuards() {
+    server.set_pre_routing_handler([this](const Request& request, Response& response) {
+      if (!options.cors_origin.empty()) {
+        response.set_header("Access-Control-Allow-Origin", options.cors_origin);
+        response.set_header("Access-Control-Allow-Headers",
+                            "Authorization, Content-Type, x-api-key, anthropic-version");
+        response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+        if (request.method == "OPTIONS") {
+          response.status = 204;
+          return httplib::Server::HandlerResponse::Handled;
+        }
+      }
+      const bool may =
+          !options.api_keys.required() || IsOpenPath(request.path) ||
+          options.api_keys.Accepts(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
+      if (may) return httplib::Server::HandlerResponse::Unhandled;
+      response.set_header("WWW-Authenticate", "Bearer");
+      SendError(
+          response,
+          Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'"),
+          request.path.starts_with("/v1/messages") ? ErrorShape::kAnthropic : ErrorShape::kOpenAi);
+      return httplib::Server::HandlerResponse::Handled;
+    });
+    // Errors that httplib itself answers come without a body.
+    server.set_error_handler([this](const Request& request, Response& response) {
+      if (!response.body.empty()) return;
+      const int status = response.status;
+      if (status == 404) {
+        if (const auto known = methods.find(request.path); known != methods.end() && known->second != request.method) {
+          response.set_header("Allow", known->second);
+          return SendJson(response,
+                          OpenAiError(InvalidArgument(fmt::format("{} takes {}", request.path, known->second))), 405);
+        }
+        return SendError(response, NotFound(fmt::format("{} {} does not exist; GET / lists what does", request.method,
+                                                        request.path)));
+      }
+      const std::string message = status == 413
+                                      ? fmt::format("the body is larger than {} bytes", options.max_body_bytes)
+                                      : fmt::format("the request could not be read (HTTP {})", status);
+      SendJson(response, OpenAiError(InvalidArgument(message)), status);
+    });
+    server.set_exception_handler([](const Request& request, Response& response, std::exception_ptr exception) {
+      std::string what = "unknown exception";
+      try {
+        std::rethrow_exception(exception);
+      } catch (const std::exception& error) {
+        what = error.what();
+      } catch (...) {
+      }
+      LogError("{} {} failed: {}", request.method, request.path, what);
+      SendError(response, Internal("the server failed to answer this request; its log says why"));
+    });
+  }
+};
+
+HttpServer::HttpServer(HttpOptions options, Services services)
+    : impl_(std::make_unique<Impl>(std::move(options), services)) {
+  httplib::Server& server = impl_->server;
+  const HttpOptions& o = impl_->options;
+  server.new_task_queue = [threads = static_cast<size_t>(o.max_connections)] {
+    return new httplib::ThreadPool(/*n=*/4, /*max_n=*/threads, /*mqr=*/threads);
+  };
+  server.set_payload_max_length(o.max_body_bytes);
+  server.set_read_timeout(o.timeout_seconds);
+  server.set_write_timeout(o.timeout_seconds);
+  server.set_keep_alive_timeout(o.idle_seconds);
+  server.set_keep_alive_max_count(1000);
+  server.set_tcp_nodelay(true);
+  impl_->AddGuards();
+  impl_->AddRoutes();
+}
+
+HttpServer::~HttpServer() = default;
+
+Status HttpServer::Listen() {
+  HttpOptions& options = impl_->options;
+  if (options.port == 0) {
+    options.port = impl_->server.bind_to_any_port(options.host);
+    if (options.port > 0) return {};
+    options.port = 0;
+  } else if (impl_->server.bind_to_port(options.host, options.port)) {
+    return {};
+  }
+  return InvalidArgument(fmt::format("cannot listen on {}:{}: the port is in use or the address is not this machine's",
+                                     options.host, options.port));
+}
+
+int HttpServer::port() const {
+  return impl_->options.port;
+}
+void HttpServer::Serve() {
+  impl_->server.listen_after_bind();
+}
+void HttpServer::Stop() {
+  impl_->server.stop();
+}
+
+}  // namespace outrider
