@@ -106,6 +106,7 @@ Status Serve(ServeOptions options) {
 
   LogInfo("{}", VersionLine());
   const TimePoint start = Clock::Real().Now();
+  options.model.exactness = options.context.exactness;
   auto model = LlamaModel::Load(options.model);
   if (!model.ok()) return model.status();
   auto engine = LlamaEngine::Create(*model, options.context);

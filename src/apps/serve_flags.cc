@@ -21,6 +21,7 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
       ->delimiter(',');
   flags.Switch("--no-mmap", o.model.mmap, "read the file into memory instead of mapping it", false);
   flags.Switch("--mlock", o.model.mlock, "keep the weights from being swapped out");
+  flags.Switch("-nr,--no-repack", o.model.repack, "keep the weights in the file's layout", false);
   flags.Add("--numa", o.numa, "distribute, isolate or numactl: spread threads over NUMA nodes");
   flags.Add("--chat-template", o.chat_template, "Jinja chat template that replaces the model's");
   flags.Add("--chat-template-file", o.chat_template_file, "the same from a file");

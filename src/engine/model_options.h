@@ -8,6 +8,11 @@
 
 namespace outrider {
 
+enum class Exactness {
+  kAuto,  // settings under which logits do not depend on the batch's shape
+  kOff,   // the fastest settings
+};
+
 struct ModelOptions {
   std::string path;                           // GGUF file; of a split model, the first part
   int gpu_layers = -1;                        // layers kept on the devices; -1 = all that they take
@@ -19,11 +24,8 @@ struct ModelOptions {
   int main_gpu = 0;                           // the device for everything if split_mode is none
   bool mmap = true;                           // map the file instead of reading it
   bool mlock = false;                         // keep the weights from being swapped out
-};
-
-enum class Exactness {
-  kAuto,  // settings under which logits do not depend on the batch's shape
-  kOff,   // the fastest settings
+  bool repack = true;                         // let ggml reorder weights for this CPU where it can
+  Exactness exactness = Exactness::kAuto;     // kAuto also refuses reorderings that make rows depend on each other
 };
 
 enum class FlashAttention { kAuto, kOn, kOff };

@@ -1,7 +1,7 @@
 #include "http/server.h"
 
-#include <fmt/format.h>
 #include <cpp-httplib/httplib.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <map>

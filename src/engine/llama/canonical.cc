@@ -1,9 +1,12 @@
 #include "engine/llama/canonical.h"
 
 #include <fmt/format.h>
+#include <ggml-backend.h>
 
+#include <algorithm>
 #include <array>
-#include <utility>
+
+#include "engine/llama/width_probe.h"
 
 namespace outrider {
 namespace {
@@ -40,23 +43,52 @@ llama_flash_attn_type FlashAttentionType(FlashAttention choice, FlashAttention w
 }
 
 // The first of the rules that the settings break.
-std::string Caveat(const CanonicalSettings& settings, const llama_model* model) {
+std::string Caveat(const ContextSettings& settings) {
   if (settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) return "flash attention is off";
   if (IsFloat(settings.type_k) && IsFloat(settings.type_v)) {
     return fmt::format("the KV cache is {}/{}; bf16 or q8_0 keep outputs independent of the batch",
                        ggml_type_name(settings.type_k), ggml_type_name(settings.type_v));
   }
   if (settings.unified_memory) return "sequences share one KV memory";
-  const llama_ftype type = llama_model_ftype(model);
-  if (type == LLAMA_FTYPE_ALL_F32 || type == LLAMA_FTYPE_MOSTLY_F16 || type == LLAMA_FTYPE_MOSTLY_BF16) {
-    return "the weights are not quantised, and one row and several rows take different kernels";
+  return "";
+}
+
+// A device other than the CPU that takes layers; "" if there is none.
+std::string OtherDevice(const ModelOptions& options) {
+  if (options.gpu_layers == 0 || (options.devices.size() == 1 && options.devices[0] == "none")) return "";
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    const std::string name = ggml_backend_dev_name(device);
+    const bool asked_for = options.devices.empty() ||
+                           std::find(options.devices.begin(), options.devices.end(), name) != options.devices.end();
+    const auto type = ggml_backend_dev_type(device);
+    if (asked_for && type != GGML_BACKEND_DEVICE_TYPE_CPU && type != GGML_BACKEND_DEVICE_TYPE_ACCEL) return name;
   }
   return "";
 }
 
 }  // namespace
 
-Result<CanonicalSettings> ChooseSettings(const ContextOptions& options, const llama_model* model) {
+WeightSettings ChooseWeightSettings(const ModelOptions& options) {
+  if (options.exactness == Exactness::kOff) return {options.repack, "exactness was switched off"};
+  WeightSettings settings{options.repack, ""};
+  if (const std::string device = OtherDevice(options); !device.empty()) {
+    settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
+    return settings;
+  }
+  for (ggml_type type : WeightTypes(options.path)) {
+    if (settings.repack && !RowsAreIndependent(type, WeightLayout::kRepacked)) settings.repack = false;
+    if (!settings.repack && !RowsAreIndependent(type, WeightLayout::kPlain)) {
+      settings.repack = options.repack;  // giving it up would not help
+      settings.caveat =
+          fmt::format("on this CPU results of {} weights depend on the number of rows", ggml_type_name(type));
+      return settings;
+    }
+  }
+  return settings;
+}
+
+Result<ContextSettings> ChooseContextSettings(const ContextOptions& options) {
   const bool exact = options.exactness == Exactness::kAuto;
   const ggml_type default_type = exact ? GGML_TYPE_BF16 : GGML_TYPE_F16;
   auto type_k = ParseCacheType(options.cache_type_k, default_type);
@@ -64,7 +96,7 @@ Result<CanonicalSettings> ChooseSettings(const ContextOptions& options, const ll
   auto type_v = ParseCacheType(options.cache_type_v, default_type);
   if (!type_v.ok()) return type_v.status();
 
-  CanonicalSettings settings;
+  ContextSettings settings;
   settings.flash_attention =
       FlashAttentionType(options.flash_attention, exact ? FlashAttention::kOn : FlashAttention::kAuto);
   settings.type_k = *type_k;
@@ -73,7 +105,7 @@ Result<CanonicalSettings> ChooseSettings(const ContextOptions& options, const ll
   if (ggml_is_quantized(*type_v) && settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) {
     return InvalidArgument("a quantised V cache needs flash attention: use -fa on, or -ctv f16");
   }
-  settings.caveat = exact ? Caveat(settings, model) : "exactness was switched off";
+  settings.caveat = exact ? Caveat(settings) : "exactness was switched off";
   return settings;
 }
 

@@ -2,8 +2,8 @@
 // shape.
 //
 // The rules, measured and explained in docs/EXACTNESS.md: flash attention on, K and V not both f16 or f32, a memory of
-// its own for each sequence, and weight repacking left as it is. With Exactness::kOff the fastest settings are chosen
-// instead.
+// its own for each sequence, everything on the CPU, and weights in a layout whose kernels treat each row alike
+// (width_probe.h finds out). With Exactness::kOff the fastest settings are chosen instead.
 #pragma once
 
 #include <ggml.h>
@@ -16,7 +16,14 @@
 
 namespace outrider {
 
-struct CanonicalSettings {
+struct WeightSettings {
+  bool repack;
+  std::string caveat;  // "" if rows do not depend on each other; else why they may
+};
+
+WeightSettings ChooseWeightSettings(const ModelOptions& options);
+
+struct ContextSettings {
   llama_flash_attn_type flash_attention;
   ggml_type type_k;
   ggml_type type_v;
@@ -24,6 +31,6 @@ struct CanonicalSettings {
   std::string caveat;  // "" if the rules are kept; else which one the user's choice breaks
 };
 
-Result<CanonicalSettings> ChooseSettings(const ContextOptions& options, const llama_model* model);
+Result<ContextSettings> ChooseContextSettings(const ContextOptions& options);
 
 }  // namespace outrider

@@ -55,7 +55,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   if (!context_tokens.ok()) return context_tokens.status();
   if (options.batch < 1 || options.micro_batch < 1)
     return InvalidArgument("--batch-size and --ubatch-size must be at least 1");
-  auto settings = ChooseSettings(options, model->handle());
+  auto settings = ChooseContextSettings(options);
   if (!settings.ok()) return settings.status();
 
   const int threads = options.threads > 0 ? options.threads : PhysicalCores();
@@ -90,7 +90,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.micro_batch = static_cast<int>(llama_n_ubatch(context.get()));
   info.max_outputs = static_cast<int>(params.n_outputs_max);
   info.recurrent = llama_model_is_recurrent(model->handle()) || llama_model_is_hybrid(model->handle());
-  info.exactness = settings->caveat;
+  info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
   std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(context), std::move(info)));
   engine->AttachThreads(threads, threads_batch);
   return engine;

@@ -82,6 +82,32 @@ TEST_P(LlamaEngineTest, LogitsDoNotDependOnHowTheTokensWereCutIntoBatches) {
   }
 }
 
+// What verification needs: every row of a wide batch tells what it would have told alone.
+TEST_P(LlamaEngineTest, EveryRowOfAWideBatchTellsWhatItTellsAlone) {
+  auto model = LoadModel(GetParam());
+  auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  tokens.resize(48);
+  auto engine = MakeEngine(model);
+  std::vector<std::vector<float>> alone;
+  for (size_t count = 1; count <= tokens.size(); ++count) {
+    alone.push_back(Feed(*engine, 0, {tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(count)}, 1));
+  }
+  for (int width : {2, 3, 4, 5, 6, 7, 8, 12, 16, 32}) {
+    engine->TruncateTo(0, 0);
+    for (Pos begin = 0; begin < static_cast<Pos>(tokens.size()); begin += width) {
+      Batch batch;
+      const Pos end = std::min(begin + width, static_cast<Pos>(tokens.size()));
+      for (Pos pos = begin; pos < end; ++pos) batch.Add({tokens[static_cast<size_t>(pos)], pos, 0, true});
+      ASSERT_TRUE(engine->Decode(batch).ok());
+      for (Pos pos = begin; pos < end; ++pos) {
+        const auto logits = engine->Logits(pos - begin);
+        ASSERT_TRUE(SameBits({logits.begin(), logits.end()}, alone[static_cast<size_t>(pos)]))
+            << "width " << width << ", row " << pos;
+      }
+    }
+  }
+}
+
 TEST_P(LlamaEngineTest, LogitsDoNotDependOnNeighbours) {
   auto model = LoadModel(GetParam());
   const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);

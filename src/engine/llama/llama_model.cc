@@ -7,7 +7,9 @@
 #include <fstream>
 #include <vector>
 
+#include "base/log.h"
 #include "engine/llama/backend.h"
+#include "engine/llama/canonical.h"
 
 namespace outrider {
 namespace {
@@ -116,10 +118,16 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (Status status = AddRpcServers(options.rpc_servers); !status.ok()) return status;
   LoadParams load;
   if (Status status = Fill(options, load); !status.ok()) return status;
+  WeightSettings weights = ChooseWeightSettings(options);
+  if (options.repack && !weights.repack) {
+    LogInfo(
+        "weights stay as in the file: reordered for this CPU, rows would depend on each other (--exact off allows it)");
+  }
+  load.params.use_extra_bufts = weights.repack;
   ErrorLogCapture errors;
   llama_model* model = llama_model_load_from_file(options.path.c_str(), load.params);
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
-  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model));
+  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, std::move(weights.caveat)));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));

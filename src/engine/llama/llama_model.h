@@ -22,6 +22,9 @@ class LlamaModel {
   llama_model* handle() { return handle_.get(); }
   const LlamaTokenizer& tokenizer() const { return tokenizer_; }
 
+  // "" if logits of a row do not depend on the rows beside it; else why they may.
+  const std::string& exactness_caveat() const { return exactness_caveat_; }
+
   std::string Description() const;  // "llama 135M Q4_1"
   std::string FileType() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
@@ -31,13 +34,15 @@ class LlamaModel {
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
-  explicit LlamaModel(llama_model* model) : handle_(model), tokenizer_(llama_model_get_vocab(model)) {}
+  LlamaModel(llama_model* model, std::string exactness_caveat)
+      : handle_(model), tokenizer_(llama_model_get_vocab(model)), exactness_caveat_(std::move(exactness_caveat)) {}
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
   };
   std::unique_ptr<llama_model, Free> handle_;
   LlamaTokenizer tokenizer_;
+  std::string exactness_caveat_;
 };
 
 }  // namespace outrider

@@ -1,0 +1,148 @@
+#include "engine/llama/width_probe.h"
+
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
+#include <ggml-cpu.h>
+#include <gguf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string_view>
+
+namespace outrider {
+namespace {
+
+// Small enough to take no time, large enough for every kernel's tiles.
+constexpr int64_t kInputs = 512, kOutputs = 128;
+constexpr int kMostRows = 128;
+
+template <auto Function>
+struct FreeWith {
+  template <typename T>
+  void operator()(T* object) const {
+    Function(object);
+  }
+};
+using ContextPtr = std::unique_ptr<ggml_context, FreeWith<ggml_free>>;
+using BufferPtr = std::unique_ptr<ggml_backend_buffer, FreeWith<ggml_backend_buffer_free>>;
+using BackendPtr = std::unique_ptr<ggml_backend, FreeWith<ggml_backend_free>>;
+using GgufPtr = std::unique_ptr<gguf_context, FreeWith<gguf_free>>;
+
+ContextPtr MakeContext() {
+  return ContextPtr(ggml_init({ggml_tensor_overhead() * 8 + ggml_graph_overhead(), nullptr, true}));
+}
+
+// Deterministic values of the size activations and weights have.
+std::vector<float> Noise(int64_t count, uint32_t state) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) {
+    state = state * 1664525 + 1013904223;
+    value = static_cast<float>(state >> 8) / (1 << 23) - 1.0f;
+  }
+  return values;
+}
+
+ggml_backend_buffer_type_t RepackedType() {
+  ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  const auto extra_types = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+      ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu), "ggml_backend_dev_get_extra_bufts"));
+  if (extra_types == nullptr) return nullptr;
+  for (ggml_backend_buffer_type_t* type = extra_types(cpu); type != nullptr && *type != nullptr; ++type) {
+    if (std::strstr(ggml_backend_buft_name(*type), "REPACK") != nullptr) return *type;
+  }
+  return nullptr;
+}
+
+class Product {
+ public:
+  Product(ggml_type type, ggml_backend_buffer_type_t weights_in)
+      : backend_(ggml_backend_cpu_init()), weights_context_(MakeContext()) {
+    ggml_backend_cpu_set_n_threads(backend_.get(), 1);
+    weights_ = ggml_new_tensor_2d(weights_context_.get(), type, kInputs, kOutputs);
+    weights_buffer_.reset(
+        ggml_backend_buft_alloc_buffer(weights_in, ggml_backend_buft_get_alloc_size(weights_in, weights_)));
+    ggml_backend_tensor_alloc(weights_buffer_.get(), weights_, ggml_backend_buffer_get_base(weights_buffer_.get()));
+  }
+
+  // Whether ggml would put a model's weights of this shape and type there.
+  bool Supported() {
+    ContextPtr context = MakeContext();
+    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, kMostRows);
+    return ggml_backend_supports_op(backend_.get(), ggml_mul_mat(context.get(), weights_, input));
+  }
+
+  void Fill() {
+    const std::vector<float> values = Noise(kInputs * kOutputs, 1);
+    const std::vector<float> importance(static_cast<size_t>(kInputs), 1.0f);
+    std::vector<uint8_t> packed(ggml_nbytes(weights_));
+    ggml_quantize_chunk(weights_->type, values.data(), packed.data(), 0, kOutputs, kInputs, importance.data());
+    ggml_backend_tensor_set(weights_, packed.data(), 0, packed.size());
+  }
+
+  // The product with the first `rows` rows of `input`.
+  std::vector<float> Compute(const std::vector<float>& input, int rows) {
+    ContextPtr context = MakeContext();
+    ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, rows);
+    ggml_tensor* y = ggml_mul_mat(context.get(), weights_, x);
+    ggml_cgraph* graph = ggml_new_graph_custom(context.get(), 4, false);
+    ggml_build_forward_expand(graph, y);
+    BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend_.get()));
+    ggml_backend_tensor_set(x, input.data(), 0, ggml_nbytes(x));
+    ggml_backend_graph_compute(backend_.get(), graph);
+    std::vector<float> result(static_cast<size_t>(kOutputs * rows));
+    ggml_backend_tensor_get(y, result.data(), 0, ggml_nbytes(y));
+    return result;
+  }
+
+ private:
+  BackendPtr backend_;
+  ContextPtr weights_context_;
+  BufferPtr weights_buffer_;
+  ggml_tensor* weights_;
+};
+
+}  // namespace
+
+bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
+  ggml_backend_buffer_type_t repacked = RepackedType();
+  ggml_backend_buffer_type_t place =
+      layout == WeightLayout::kRepacked && repacked ? repacked : ggml_backend_cpu_buffer_type();
+  Product product(type, place);
+  if (!product.Supported()) {
+    // Types that ggml does not repack stay as they are.
+    return layout == WeightLayout::kRepacked && RowsAreIndependent(type, WeightLayout::kPlain);
+  }
+  product.Fill();
+  const std::vector<float> input = Noise(kInputs * kMostRows, 7);
+  std::vector<float> alone;
+  for (int row = 0; row < kMostRows; ++row) {
+    const std::vector<float> one(input.begin() + row * kInputs, input.begin() + (row + 1) * kInputs);
+    const std::vector<float> result = product.Compute(one, 1);
+    alone.insert(alone.end(), result.begin(), result.end());
+  }
+  for (int rows : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 31, 32, 33, 64, 128}) {
+    const std::vector<float> together = product.Compute(input, rows);
+    if (std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+std::vector<ggml_type> WeightTypes(const std::string& path) {
+  ggml_context* raw = nullptr;
+  GgufPtr file(gguf_init_from_file(path.c_str(), {true, &raw}));
+  ContextPtr tensors(raw);
+  if (!file) return {};
+  std::set<ggml_type> types;
+  for (int64_t i = 0; i < gguf_get_n_tensors(file.get()); ++i) {
+    const ggml_tensor* tensor = ggml_get_tensor(tensors.get(), gguf_get_tensor_name(file.get(), i));
+    // Convolutions and state-space parameters have two dimensions too, but enter no matrix product.
+    const std::string_view name = ggml_get_name(tensor);
+    const bool multiplied = ggml_n_dims(tensor) >= 2 && name.ends_with(".weight") && name.find("conv") == name.npos;
+    if (multiplied) types.insert(tensor->type);
+  }
+  return {types.begin(), types.end()};
+}
+
+}  // namespace outrider

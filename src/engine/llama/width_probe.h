@@ -1,0 +1,28 @@
+// Does a matrix product on this CPU give a row the same bits whatever the number of rows beside it?
+//
+// ggml picks kernels by the number of rows and by the CPU: one row may take another path than four, and the two may sum
+// in another order. That would make a text depend on who else is being served, and on drafts. So before a model is
+// loaded, the product is tried out on a small matrix of each weight type the file has, in milliseconds; nothing is
+// assumed of CPUs we have not seen.
+#pragma once
+
+#include <ggml.h>
+
+#include <string>
+#include <vector>
+
+namespace outrider {
+
+enum class WeightLayout {
+  kPlain,     // as in the file
+  kRepacked,  // reordered for the CPU's vector instructions when the model is loaded, where ggml knows how
+};
+
+// Tries 1 to 16 and some larger numbers of rows, on the CPU backend.
+bool RowsAreIndependent(ggml_type type, WeightLayout layout);
+
+// Types of the two-dimensional weights of a GGUF file (all parts of a split one count by their first); empty if it
+// cannot be read.
+std::vector<ggml_type> WeightTypes(const std::string& path);
+
+}  // namespace outrider
