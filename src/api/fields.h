@@ -44,9 +44,16 @@ class FieldReader {
 // body. A request without a seed gets a random one.
 Status ReadGenerationFields(const Json& body, const ApiContext& context, GenerationRequest* request);
 
+// What a protocol lets a client say about the length of an answer.
+enum class MaxTokensLimits {
+  kPositive,              // Responses, Anthropic
+  kFromMinusOne,          // OpenAI's older endpoints, where llama.cpp's clients write -1 for no limit
+  kFromMinusOneWithZero,  // llama.cpp's own, where 0 only puts the prompt into memory
+};
+
 // Sets request->max_tokens from the first of `names` that is present, bounded by the server's limit.
-Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, const ApiContext& context,
-                     GenerationRequest* request);
+Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, MaxTokensLimits limits,
+                     const ApiContext& context, GenerationRequest* request);
 
 // "response_format" (text, json_object, json_schema) and llama.cpp's "json_schema" and "grammar" into `input`.
 Status ReadOutputFormat(const Json& body, ChatInput* input);

@@ -183,8 +183,8 @@ Result<int> MaxTokens(const std::string& body, int server_limit) {
   TestContext context;
   context.api.max_tokens = server_limit;
   GenerationRequest request;
-  const Status status =
-      ReadMaxTokens(Json::parse(body), {"max_completion_tokens", "max_tokens"}, context.api, &request);
+  const Status status = ReadMaxTokens(Json::parse(body), {"max_completion_tokens", "max_tokens"},
+                                      MaxTokensLimits::kFromMinusOne, context.api, &request);
   if (!status.ok()) return status;
   return request.max_tokens;
 }

@@ -118,15 +118,16 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   return fields.status();
 }
 
-Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, const ApiContext& context,
-                     GenerationRequest* request) {
+Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, MaxTokensLimits limits,
+                     const ApiContext& context, GenerationRequest* request) {
   FieldReader fields(body);
   int asked = -1;
   for (const char* name : names) {
     if (!fields.Has(name)) continue;
-    fields.Int(name, -1, kMaxInt, &asked);
-    if (!fields.status().ok() || asked == 0) {
-      return InvalidArgument(fmt::format("must be a whole number between 1 and {}, or -1 for no limit", kMaxInt), name);
+    fields.Int(name, limits == MaxTokensLimits::kPositive ? 1 : -1, kMaxInt, &asked);
+    if (!fields.status().ok() || (asked == 0 && limits != MaxTokensLimits::kFromMinusOneWithZero)) {
+      const char* or_none = limits == MaxTokensLimits::kPositive ? "" : ", or -1 for no limit";
+      return InvalidArgument(fmt::format("must be a whole number between 1 and {}{}", kMaxInt, or_none), name);
     }
     break;
   }

@@ -179,7 +179,9 @@ Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context) {
 
   ChatInput format;
   if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
-  if (const Status status = ReadMaxTokens(body, {"n_predict", "max_tokens"}, context, &call.generation); !status.ok()) {
+  if (const Status status = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero,
+                                          context, &call.generation);
+      !status.ok()) {
     return status;
   }
   if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;

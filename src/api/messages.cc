@@ -153,9 +153,10 @@ Result<Call> ParseMessages(const Json& body, const ApiContext& context) {
   reader.Bool("stream", &call.stream);
   reader.StringOrList("stop_sequences", kMaxStopSequences, &stop_sequences);
   reader.Object("metadata", &metadata);
+  if (reader.At("stop_sequences").is_string()) reader.Fail("stop_sequences", "must be a list of strings");
   Status status = reader.status();
   if (status.ok() && !reader.Has("max_tokens")) status = InvalidArgument("is required", "max_tokens");
-  if (status.ok()) status = ReadMaxTokens(body, {"max_tokens"}, context, &call.generation);
+  if (status.ok()) status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &call.generation);
   if (status.ok()) status = ReadGenerationFields(body, context, &call.generation);
   if (!status.ok()) return status;
   call.generation.stop.insert(call.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());

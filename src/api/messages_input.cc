@@ -92,12 +92,11 @@ Status ReadTool(const Json& tool, const std::string& field, ChatInput* input) {
 }
 
 Status ReadToolChoice(const Json& choice, ChatInput* input) {
-  input->parallel_tool_calls = true;
   if (choice.is_null()) return {};
   std::string type, name;
   if (Status status = ReadBlockType(choice, "tool_choice", &type); !status.ok()) return status;
   FieldReader reader(choice, "tool_choice.");
-  bool sequential = false;
+  bool sequential = true;  // several calls at once only if asked for: small models do not know where to stop
   reader.String("name", &name);
   reader.Bool("disable_parallel_tool_use", &sequential);
   if (!reader.status().ok()) return reader.status();

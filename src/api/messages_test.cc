@@ -206,7 +206,8 @@ TEST(Messages, ToolChoice) {
     EXPECT_TRUE(ParseMessages(body, api.context).ok());
     return api.chat.given;
   };
-  EXPECT_TRUE(choose(nullptr).parallel_tool_calls);
+  EXPECT_FALSE(choose(nullptr).parallel_tool_calls);
+  EXPECT_TRUE(choose({{"type", "auto"}, {"disable_parallel_tool_use", false}}).parallel_tool_calls);
   EXPECT_EQ(choose({{"type", "none"}}).tool_choice, ToolChoice::kNone);
   EXPECT_EQ(choose({{"type", "any"}}).tool_choice, ToolChoice::kRequired);
   const ChatInput named = choose({{"type", "tool"}, {"name", "b"}});

@@ -199,8 +199,8 @@ Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
     return status;
   if (const Status status = ReadLogprobs(body, &options.logprobs, &call.generation); !status.ok()) return status;
   if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
-  const Status limit =
-      ReadMaxTokens(body, {"max_completion_tokens", "max_tokens", "n_predict"}, context, &call.generation);
+  const Status limit = ReadMaxTokens(body, {"max_completion_tokens", "max_tokens", "n_predict"},
+                                     MaxTokensLimits::kFromMinusOne, context, &call.generation);
   if (!limit.ok()) return limit;
   Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(input, context, &call.generation);
   if (!parser.ok()) return parser.status();

@@ -108,7 +108,9 @@ Result<Call> ParseTextCompletion(const Json& body, const ApiContext& context) {
   if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
     return status;
   if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
-  if (const Status status = ReadMaxTokens(body, {"max_tokens", "n_predict"}, context, &call.generation); !status.ok()) {
+  if (const Status status =
+          ReadMaxTokens(body, {"max_tokens", "n_predict"}, MaxTokensLimits::kFromMinusOne, context, &call.generation);
+      !status.ok()) {
     return status;
   }
   if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;

@@ -196,7 +196,8 @@ Result<Call> ParseResponse(const Json& body, const ApiContext& context) {
   FieldReader reader(body);
   reader.Bool("stream", &call.stream);
   Status status = reader.status();
-  if (status.ok()) status = ReadMaxTokens(body, {"max_output_tokens"}, context, &call.generation);
+  if (status.ok())
+    status = ReadMaxTokens(body, {"max_output_tokens"}, MaxTokensLimits::kPositive, context, &call.generation);
   if (status.ok()) status = ReadGenerationFields(body, context, &call.generation);
   if (!status.ok()) return status;
 

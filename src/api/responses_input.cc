@@ -176,7 +176,6 @@ Status ReadReasoning(const Json& reasoning, ChatInput* input, Json* echo) {
 Result<ResponsesInput> ReadResponsesInput(const Json& body) {
   FieldReader reader(body);
   ResponsesInput input;
-  input.chat.parallel_tool_calls = true;
   std::string instructions, user;
   bool store = false;  // nothing is stored either way
   Json tools = Json::array(), echoed_tools = Json::array(), metadata = Json::object(), reasoning, text;

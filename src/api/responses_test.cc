@@ -107,7 +107,7 @@ TEST(Responses, WholeAnswer) {
     "usage": {"input_tokens": 12, "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 0},
      "output_tokens": 100,
               "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 112},
-    "instructions": null, "metadata": {"k": "v"}, "parallel_tool_calls": true, "reasoning": {"effort": null,
+    "instructions": null, "metadata": {"k": "v"}, "parallel_tool_calls": false, "reasoning": {"effort": null,
      "summary": null},
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto", "tools": [], "user": null})"));

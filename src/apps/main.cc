@@ -26,7 +26,7 @@ int Complain(const std::string& sentence) {
 int ServeMain(int argc, const char* const* argv) {
   CLI::App app("Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.", "outrider serve");
   app.set_config("--config", "", "file with flags: key = value, keys named as the long flags (TOML or INI)");
-  app.option_defaults()->always_capture_default(false);
+  app.allow_config_extras(CLI::config_extras_mode::error);
   ServeOptions options;
   Flags flags(app);
   AddServeFlags(flags, options);

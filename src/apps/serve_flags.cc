@@ -8,7 +8,8 @@ namespace {
 void AddModelFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-m,--model", o.model.path, "GGUF file to serve; of a split model, the first part");
   flags.Add("-a,--alias", o.alias, "model name in answers; default: the file's name");
-  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers, "layers kept on the devices; -1 = all that fit");
+  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers, "layers kept on the devices; -1 = all that fit")
+      ->check(CLI::Range(-1, 1 << 20));
   flags.Add("-dev,--device", o.model.devices, "devices to use, comma-separated; none = CPU only")->delimiter(',');
   flags
       .Add("-ot,--override-tensor", o.model.tensor_overrides,
@@ -16,7 +17,8 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
       ->delimiter(',');
   flags.Add("-sm,--split-mode", o.model.split_mode, "how several devices share the model: none, layer, row");
   flags.Add("-ts,--tensor-split", o.model.tensor_split, "share of each device, such as 3,1")->delimiter(',');
-  flags.Add("-mg,--main-gpu", o.model.main_gpu, "device for everything with --split-mode none");
+  flags.Add("-mg,--main-gpu", o.model.main_gpu, "device for everything with --split-mode none")
+      ->check(CLI::Range(0, 4096));
   flags.Add("--rpc", o.model.rpc_servers, "host:port of llama.cpp rpc-servers that take part of the model")
       ->delimiter(',');
   flags.Switch("--no-mmap", o.model.mmap, "read the file into memory instead of mapping it", false);
@@ -28,15 +30,22 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
 }
 
 void AddContextFlags(Flags& flags, ServeOptions& o) {
-  flags.Add("-c,--ctx-size", o.context.context_tokens,
-            "context in tokens over all sequences; 0 = up to 4096 for each, or what the model was trained for if that "
-            "is less");
-  flags.Add("-np,--parallel", o.context.n_sequences,
-            "requests decoded side by side, each with an equal share of the context");
-  flags.Add("-b,--batch-size", o.context.batch, "rows one step takes at most");
-  flags.Add("-ub,--ubatch-size", o.context.micro_batch, "rows the backend computes at once");
-  flags.Add("-t,--threads", o.context.threads, "threads while generating; 0 = one per physical core");
-  flags.Add("-tb,--threads-batch", o.context.threads_batch, "threads for prompts; 0 = as --threads");
+  flags
+      .Add("-c,--ctx-size", o.context.context_tokens,
+           "context in tokens over all sequences; 0 = up to 4096 for each, or what the model was trained for if that "
+           "is less")
+      ->check(CLI::NonNegativeNumber);
+  flags
+      .Add("-np,--parallel", o.context.n_sequences,
+           "requests decoded side by side, each with an equal share of the context")
+      ->check(CLI::PositiveNumber);
+  flags.Add("-b,--batch-size", o.context.batch, "rows one step takes at most")->check(CLI::PositiveNumber);
+  flags.Add("-ub,--ubatch-size", o.context.micro_batch, "rows the backend computes at once")
+      ->check(CLI::PositiveNumber);
+  flags.Add("-t,--threads", o.context.threads, "threads while generating; 0 = one per physical core")
+      ->check(CLI::Range(0, 4096));
+  flags.Add("-tb,--threads-batch", o.context.threads_batch, "threads for prompts; 0 = as --threads")
+      ->check(CLI::Range(0, 4096));
   const std::map<std::string, FlashAttention> attention = {
       {"auto", FlashAttention::kAuto}, {"on", FlashAttention::kOn}, {"off", FlashAttention::kOff}};
   flags.Add("-fa,--flash-attn", o.context.flash_attention, "flash attention: on, off, auto")

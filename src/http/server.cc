@@ -265,7 +265,9 @@ HttpServer::HttpServer(HttpOptions options, Services services)
   httplib::Server& server = impl_->server;
   const HttpOptions& o = impl_->options;
   server.new_task_queue = [threads = static_cast<size_t>(o.max_connections)] {
-    return new httplib::ThreadPool(/*n=*/4, /*max_n=*/threads, /*mqr=*/threads);
+    // All threads from the start: httplib's pool grows by one thread per new connection at most, so a burst of slow
+    // peers would block everybody behind them.
+    return new httplib::ThreadPool(/*n=*/threads, /*max_n=*/threads, /*mqr=*/threads);
   };
   server.set_payload_max_length(o.max_body_bytes);
   server.set_read_timeout(o.timeout_seconds);

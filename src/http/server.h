@@ -27,7 +27,7 @@ struct HttpOptions {
   size_t max_body_bytes = 8 << 20;
   int timeout_seconds = 60;  // a peer that neither sends nor takes bytes for this long is dropped
   int idle_seconds = 5;      // a kept-alive connection without a request is closed after this
-  int max_connections = 256;
+  int max_connections = 128;
   std::string slot_save_path;  // directory for /slots?action=save; "" = refused
 };
 

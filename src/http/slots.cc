@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "api/fields.h"
 #include "api/slot_file.h"
@@ -47,12 +48,12 @@ Result<Json> Restore(SeqId slot, const std::string& path, uint64_t fingerprint, 
   const TimePoint start = Clock::Real().Now();
   auto saved = ReadSlotFile(path, fingerprint);
   if (!saved.ok()) return saved.status();
-  const size_t tokens = saved->tokens.size(), bytes = saved->state.size();
+  const size_t tokens = saved->tokens.size();
   if (Status status = scheduler.RestoreSlot(slot, std::move(*saved)); !status.ok()) return status;
   return Json{{"id_slot", slot},
               {"filename", path.substr(path.rfind('/') + 1)},
               {"n_restored", tokens},
-              {"n_read", bytes},
+              {"n_read", std::filesystem::file_size(path)},
               {"timings", {{"restore_ms", Milliseconds(Clock::Real().Now() - start)}}}};
 }
 

@@ -20,7 +20,7 @@ namespace outrider {
 struct GenerationRequest {
   std::vector<Token> prompt;
   SamplingOptions sampling;
-  int max_tokens = -1;            // tokens to generate at most; -1 = until the context is full
+  int max_tokens = -1;  // tokens to generate at most; 0 = only decode the prompt, -1 = until the context is full
   std::vector<std::string> stop;  // text that ends the generation and is not part of the result
   bool ignore_eos = false;        // go on past the model's own end
   bool show_special = false;      // render control tokens in the text

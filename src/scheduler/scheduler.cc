@@ -59,7 +59,8 @@ bool Scheduler::Step() {
 void Scheduler::Plan() {
   batch_.Clear();
   turns_.clear();
-  const bool alone = std::any_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
+  const bool alone =
+      std::any_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
   int generating = 0;
   for (Sequence& sequence : sequences_) {
     if (!sequence.busy() || (alone && !sequence.suspect)) continue;
@@ -137,6 +138,10 @@ void Scheduler::CommitToken(const Turn& turn) {
     sequence.first_token = now;
     sequence.timings.prompt_ms = Milliseconds(now - sequence.admitted);
     stats_.first_token_seconds.Observe(Milliseconds(now - sequence.submitted) / 1000);
+  }
+  if (request.max_tokens == 0) {  // the prompt was to be put into memory, no more
+    Finish(sequence, FinishReason::kLength);
+    return;
   }
   ++sequence.timings.generated_tokens;
   sequence.timings.generate_ms = Milliseconds(now - sequence.first_token);

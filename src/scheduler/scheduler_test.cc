@@ -111,6 +111,17 @@ TEST(SchedulerTest, StopsAtMaxTokensStopStringsAndTheEndOfTheContext) {
   EXPECT_EQ(chunk.completion->reason, FinishReason::kLength);
 }
 
+TEST(SchedulerTest, NoTokensMeansThePromptIsOnlyDecoded) {
+  House house(SmallEngine(1));
+  auto generation = house.Submit(Request("abc", 0));
+  house.RunAll();
+  const Chunk chunk = Collect(*generation);
+  EXPECT_EQ(chunk.text, "");
+  EXPECT_EQ(chunk.completion->reason, FinishReason::kLength);
+  EXPECT_EQ(chunk.completion->timings.generated_tokens, 0);
+  EXPECT_EQ(house.engine.memory(0), Tokens("abc"));
+}
+
 TEST(SchedulerTest, PromptsEnterInSlicesBesideRunningSequences) {
   SchedulerOptions options;
   options.prompt_slice = 8;

@@ -45,7 +45,7 @@ void TextStream::Release(bool last, Chunk* chunk) {
   // A stop string may begin inside a character whose first bytes are then left over: what is not held back must end on
   // a boundary.
   size_t ready = last ? pending_.size() : pending_.size() - HeldBack();
-  if (!last) ready -= IncompleteUtf8Tail(std::string_view(pending_).substr(0, ready));
+  ready -= IncompleteUtf8Tail(std::string_view(pending_).substr(0, ready));
   chunk->text += ReplaceInvalidUtf8(std::string_view(pending_).substr(0, ready));
   pending_.erase(0, ready);
   sent_ += ready;

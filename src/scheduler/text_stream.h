@@ -21,7 +21,7 @@ class TextStream {
   bool Append(GeneratedToken token);
 
   // Moves what may be sent into `chunk`: text, and each token once the text up to its end is sent. `last`: all that is
-  // left, a character cut short becoming U+FFFD.
+  // left; a character that was cut short is left out.
   void Release(bool last, Chunk* chunk);
 
   const std::string& matched() const { return matched_; }  // the stop string that ended it

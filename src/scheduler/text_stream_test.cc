@@ -58,7 +58,11 @@ TEST(TextStreamTest, NeverCutsACharacter) {
   const Outcome outcome = Replay({"\xF0\x9F", "\x99\x82", "!"}, {});
   EXPECT_EQ(outcome.chunks, (std::vector<std::string>{"🙂", "!"}));
   EXPECT_EQ(outcome.tokens, 3U);
-  EXPECT_EQ(Replay({"a\xF0\x9F"}, {}).text, "a\xEF\xBF\xBD\xEF\xBF\xBD") << "what never got whole is shown as such";
+  EXPECT_EQ(Replay({"a\xF0\x9F"}, {}).text, "a") << "what never got whole is left out";
+  EXPECT_EQ(Replay({"a\xF0\x9F", "b"}, {}).text,
+            "a\xEF\xBF\xBD\xEF\xBF\xBD"
+            "b")
+      << "what never can is shown as such";
 }
 
 // Reference: the text up to the first token after which any stop string is in it, cut at the leftmost one.
@@ -68,8 +72,12 @@ std::string Reference(const std::vector<std::string>& pieces, const std::vector<
     text += piece;
     size_t cut = std::string::npos;
     for (const std::string& stop : stops) cut = std::min(cut, text.find(stop));
-    if (cut != std::string::npos) return ReplaceInvalidUtf8(text.substr(0, cut));
+    if (cut != std::string::npos) {
+      text.resize(cut);
+      break;
+    }
   }
+  text.resize(text.size() - IncompleteUtf8Tail(text));
   return ReplaceInvalidUtf8(text);
 }
 

@@ -29,7 +29,6 @@ def test_without_the_key(locked):
         {},
         {"Authorization": ""},
         {"Authorization": "Bearer"},
-        {"Authorization": "Bearer "},
         {"Authorization": "Bearer wrong"},
         {"Authorization": f"Bearer {key}x"},
         {"Authorization": f"Bearer {key[:-1]}"},

@@ -15,14 +15,14 @@ constexpr std::array<ggml_type, 9> kCacheTypes = {GGML_TYPE_F32,    GGML_TYPE_F1
                                                   GGML_TYPE_Q8_0,   GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
                                                   GGML_TYPE_IQ4_NL, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1};
 
-Result<ggml_type> ParseCacheType(const std::string& name, ggml_type when_empty) {
+Result<ggml_type> ParseCacheType(const char* flag, const std::string& name, ggml_type when_empty) {
   if (name.empty()) return when_empty;
   std::string known;
   for (ggml_type type : kCacheTypes) {
     if (name == ggml_type_name(type)) return type;
     known += (known.empty() ? "" : ", ") + std::string(ggml_type_name(type));
   }
-  return InvalidArgument(fmt::format("cache type '{}' is not one of {}", name, known));
+  return InvalidArgument(fmt::format("{} '{}' is not one of {}", flag, name, known));
 }
 
 bool IsFloat(ggml_type type) {
@@ -91,9 +91,9 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options) {
 Result<ContextSettings> ChooseContextSettings(const ContextOptions& options) {
   const bool exact = options.exactness == Exactness::kAuto;
   const ggml_type default_type = exact ? GGML_TYPE_BF16 : GGML_TYPE_F16;
-  auto type_k = ParseCacheType(options.cache_type_k, default_type);
+  auto type_k = ParseCacheType("--cache-type-k", options.cache_type_k, default_type);
   if (!type_k.ok()) return type_k.status();
-  auto type_v = ParseCacheType(options.cache_type_v, default_type);
+  auto type_v = ParseCacheType("--cache-type-v", options.cache_type_v, default_type);
   if (!type_v.ok()) return type_v.status();
 
   ContextSettings settings;
