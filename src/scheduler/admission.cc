@@ -99,7 +99,7 @@ void Scheduler::Admit() {
       chunk.completion->reason = *reason;
       chunk.completion->seed = request->sampler->seed();
       ++stats_.finished[static_cast<size_t>(*reason)];
-      request->generation->Push(std::move(chunk));
+      completions_.emplace_back(std::move(request->generation), std::move(chunk));
     } else if (Sequence* sequence = ChooseSequence(request->generation->request())) {
       Begin(*sequence, std::move(*request));
     } else {

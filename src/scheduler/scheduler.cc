@@ -51,6 +51,7 @@ bool Scheduler::Step() {
     }
   }
   PublishStatus();
+  DeliverCompletions();
   return !batch_.empty();
 }
 
@@ -222,11 +223,16 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
       sequence.id, timings.prompt_tokens + timings.cached_tokens, timings.cached_tokens, timings.prompt_ms,
       timings.generated_tokens, timings.generate_ms, rate, timings.queue_ms, Name(reason));
 
-  sequence.generation->Push(std::move(chunk));
-  sequence.generation.reset();
+  completions_.emplace_back(std::move(sequence.generation), std::move(chunk));
   sequence.sampler.reset();
   sequence.tokens.resize(static_cast<size_t>(engine_.Length(sequence.id)));
   sequence.last_used = clock_.Now();
+}
+
+// Who learns that a request is done finds its slot free and the counters up to date.
+void Scheduler::DeliverCompletions() {
+  for (auto& [generation, chunk] : completions_) generation->Push(std::move(chunk));
+  completions_.clear();
 }
 
 void Scheduler::PublishStatus() {

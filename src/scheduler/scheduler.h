@@ -85,6 +85,7 @@ class Scheduler {
   void Commit();
   void Isolate(const Status& error);
   void PublishStatus();
+  void DeliverCompletions();
 
   Status Check(const GenerationRequest& request) const;
   std::optional<FinishReason> Lost(const Generation& generation, TimePoint submitted, TimePoint now) const;
@@ -110,6 +111,7 @@ class Scheduler {
   std::vector<Turn> turns_;
   std::vector<Turn*> prompts_;  // scratch of ShareRows
   Batch batch_;
+  std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> completions_;  // to be delivered at the end of the step
   SchedulerStats stats_;
   std::optional<TimePoint> cut_at_;  // when draining ends
 
