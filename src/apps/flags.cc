@@ -1,31 +1,60 @@
 #include "apps/flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <sstream>
 
 namespace outrider {
 
-std::string Flags::Register(const std::string& names) {
-  std::vector<std::string> shorts;
-  std::string for_cli, first_long;
+std::string Flags::Register(const std::string& names, const std::string& help) {
+  std::string for_cli, first_long, shown;
+  std::vector<std::string> many_letter_shorts;
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');) {
     known_.push_back(name);
+    shown += (shown.empty() ? "" : ", ") + name;
     if (name.starts_with("--") && first_long.empty()) first_long = name;
     if (name.size() > 2 && name[1] != '-') {
-      shorts.push_back(name);
+      many_letter_shorts.push_back(name);
     } else {
       for_cli += (for_cli.empty() ? "" : ",") + name;
     }
   }
-  aliases_of_last_.clear();
-  for (const std::string& name : shorts) {
-    long_names_[name] = first_long;
-    aliases_of_last_ += (aliases_of_last_.empty() ? " (also " : ", ") + name;
-  }
-  if (!aliases_of_last_.empty()) aliases_of_last_ += ")";
+  for (const std::string& name : many_letter_shorts) long_names_[name] = first_long;
+  entries_.push_back({group_, shown, help});
   return for_cli;
+}
+
+std::string Flags::Entry::Default() const {
+  const std::string text = option == nullptr ? "" : option->get_default_str();
+  return text == "[]" ? "" : text;
+}
+
+std::string Flags::Help() const {
+  std::string text, group;
+  for (const Entry& entry : entries_) {
+    if (entry.help.empty()) continue;
+    if (entry.group != group) text += fmt::format("\n{}:\n", group = entry.group);
+    const std::string value = entry.option == nullptr ? "" : " VALUE";
+    text += fmt::format("  {:<38} {}", entry.names + value, entry.help);
+    text += entry.Default().empty() ? "\n" : fmt::format(" [{}]\n", entry.Default());
+  }
+  return text;
+}
+
+std::string Flags::MarkdownHelp() const {
+  std::string text, group;
+  for (const Entry& entry : entries_) {
+    if (entry.help.empty()) continue;
+    if (entry.group != group) {
+      group = entry.group;
+      text += fmt::format("\n## {}\n\n| flag | meaning | default |\n|---|---|---|\n", group);
+    }
+    text += fmt::format("| `{}` | {} | {} |\n", entry.names, entry.help, entry.Default());
+  }
+  return text;
 }
 
 std::vector<std::string> Flags::Translate(int argc, const char* const* argv) const {

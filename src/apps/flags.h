@@ -13,20 +13,25 @@ class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(app) {}
 
-  // `names`: "-c,--ctx-size" or "-ngl,--gpu-layers"; the first long one also names it in a config file.
+  // Heading of the flags that follow, in the help.
+  void Group(const std::string& title) { group_ = title; }
+
+  // `names`: "-c,--ctx-size" or "-ngl,--gpu-layers"; the first long one also names it in a config file. What the field
+  // holds now is the default.
   template <typename T>
   CLI::Option* Add(const std::string& names, T& field, const std::string& help) {
-    return app_.add_option(Register(names), field, help + aliases_of_last_)->capture_default_str();
+    CLI::Option* option = app_.add_option(Register(names, help), field)->capture_default_str();
+    entries_.back().option = option;
+    return option;
   }
 
   // A flag without a value that sets `field` to `value`.
   CLI::Option* Switch(const std::string& names, bool& field, const std::string& help, bool value = true) {
-    return app_.add_flag_callback(
-        Register(names), [&field, value] { field = value; }, help + aliases_of_last_);
+    return app_.add_flag_callback(Register(names, help), [&field, value] { field = value; });
   }
 
   // Flags of llama.cpp that ask for what is always so here.
-  void AlwaysOn(const std::string& names) { app_.add_flag(Register(names))->group(""); }
+  void AlwaysOn(const std::string& names) { app_.add_flag(Register(names, "")); }
 
   // Many-letter short flags replaced by their long names, so that CLI11 understands them.
   std::vector<std::string> Translate(int argc, const char* const* argv) const;
@@ -34,13 +39,24 @@ class Flags {
   // The known flag most like `flag`, or "" if none is close.
   std::string Nearest(const std::string& flag) const;
 
+  // All flags with their defaults, for a terminal and as the tables of docs/FLAGS.md.
+  std::string Help() const;
+  std::string MarkdownHelp() const;
+
  private:
-  std::string Register(const std::string& names);  // what CLI11 is told
+  struct Entry {
+    std::string group, names, help;
+    CLI::Option* option = nullptr;  // null for flags without a value
+    std::string Default() const;
+  };
+
+  std::string Register(const std::string& names, const std::string& help);  // what CLI11 is told
 
   CLI::App& app_;
+  std::string group_;
+  std::vector<Entry> entries_;
   std::map<std::string, std::string> long_names_;  // "-ngl" to "--gpu-layers"
   std::vector<std::string> known_;
-  std::string aliases_of_last_;
 };
 
 // Fewest insertions, deletions and replacements that turn `a` into `b`.

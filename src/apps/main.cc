@@ -18,23 +18,31 @@ constexpr const char* kHelp =
     "  serve    serve a model over HTTP (the default)\n\n"
     "outrider COMMAND --help lists the flags of a command; outrider --version tells the version.\n";
 
+constexpr const char* kServePurpose = "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.";
+
 int Complain(const std::string& sentence) {
   std::fprintf(stderr, "outrider: %s\n", sentence.c_str());
   return kBadUsage;
 }
 
 int ServeMain(int argc, const char* const* argv) {
-  CLI::App app("Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.", "outrider serve");
+  CLI::App app(kServePurpose, "outrider serve");
   app.set_config("--config", "", "file with flags: key = value, keys named as the long flags (TOML or INI)");
   app.allow_config_extras(CLI::config_extras_mode::error);
   ServeOptions options;
   Flags flags(app);
   AddServeFlags(flags, options);
+  if (argc == 1 && std::strcmp(argv[0], "--help-markdown") == 0) {
+    std::printf("# Flags of `outrider serve`\n\nWritten by `outrider serve --help-markdown`; a test keeps it true.\n%s",
+                flags.MarkdownHelp().c_str());
+    return 0;
+  }
   try {
     std::vector<std::string> arguments = flags.Translate(argc, argv);
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::printf("%s\n\nusage: outrider serve [FLAGS]\n%s", kServePurpose, flags.Help().c_str());
+    std::puts("  --config FILE                          flags from a file: key = value, keys named as the long flags");
     return 0;
   } catch (const CLI::ExtrasError&) {
     const std::string extra = app.remaining().empty() ? "" : app.remaining().front();

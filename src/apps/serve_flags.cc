@@ -6,6 +6,7 @@ namespace outrider {
 namespace {
 
 void AddModelFlags(Flags& flags, ServeOptions& o) {
+  flags.Group("Model");
   flags.Add("-m,--model", o.model.path, "GGUF file to serve; of a split model, the first part");
   flags.Add("-a,--alias", o.alias, "model name in answers; default: the file's name");
   flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers, "layers kept on the devices; -1 = all that fit")
@@ -30,6 +31,7 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
 }
 
 void AddContextFlags(Flags& flags, ServeOptions& o) {
+  flags.Group("Context and computing");
   flags
       .Add("-c,--ctx-size", o.context.context_tokens,
            "context in tokens over all sequences; 0 = up to 4096 for each, or what the model was trained for if that "
@@ -66,6 +68,7 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
 }
 
 void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
+  flags.Group("Requests");
   flags.Add("--queue", o.scheduler.max_queue, "requests that may wait for a slot; one more gets 429")
       ->check(CLI::Range(0, 1000000));
   flags.Add("--prompt-slice", o.scheduler.prompt_slice, "prompt tokens decoded per step while others are generating")
@@ -79,6 +82,7 @@ void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
 }
 
 void AddHttpFlags(Flags& flags, ServeOptions& o) {
+  flags.Group("Server");
   flags.Add("--host", o.http.host, "address to listen on");
   flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
   flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
@@ -97,6 +101,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
 }
 
 void AddSamplingFlags(Flags& flags, ServeOptions& o) {
+  flags.Group("Sampling: what a request may override");
   SamplingOptions& s = o.sampling;
   flags.Add("-s,--seed", o.seed, "seed of requests that name none; -1 = a random one each");
   flags.Add("--temp,--temperature", s.temperature, "temperature; 0 = the most likely token")
@@ -131,6 +136,7 @@ void AddServeFlags(Flags& flags, ServeOptions& options) {
   AddSchedulerFlags(flags, options);
   AddHttpFlags(flags, options);
   AddSamplingFlags(flags, options);
+  flags.Group("Other");
   flags.Switch("-v,--verbose", options.verbose, "log what a developer wants to know, llama.cpp's own log included");
   for (const char* names :
        {"--jinja", "-cb,--cont-batching", "--metrics", "--slots", "--props", "--no-webui", "--no-ui", "--warmup"}) {
