@@ -1,12 +1,15 @@
-// The fields that say how to generate, the same for all protocols: sampling, stop strings, seed, logit_bias, limits.
+#include "api/generation_fields.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "api/fields.h"
+#include "api/token_list.h"
 
 namespace outrider {
 namespace {
@@ -39,26 +42,21 @@ void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
   fields->Seed("seed", &sampling->seed);
 }
 
-// A token of a logit_bias entry: an id, a decimal id as text, or text that stands for all its tokens.
-bool BiasedTokens(const Json& key, const Tokenizer& tokenizer, std::vector<Token>* tokens) {
+// The tokens of a logit_bias entry: an id, a decimal id as text, or text that stands for all its tokens. None if there
+// is no such token.
+std::vector<Token> BiasedTokens(const Json& key, const Tokenizer& tokenizer) {
+  Json id = key;
   if (key.is_string()) {
     const std::string& text = key.get_ref<const std::string&>();
-    int64_t id = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    int64_t number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) {
-      *tokens = tokenizer.Tokenize(text, /*add_bos=*/false, SpecialTokens::kAsText);
-      return !tokens->empty();
+      return tokenizer.Tokenize(text, /*add_bos=*/false, SpecialTokens::kAsText);
     }
-    if (id < 0 || id >= tokenizer.vocabulary_size()) return false;
-    *tokens = {static_cast<Token>(id)};
-    return true;
+    id = number;
   }
-  if (!key.is_number_integer()) return false;
-  if (key.is_number_unsigned() && key.get<uint64_t>() >= static_cast<uint64_t>(tokenizer.vocabulary_size()))
-    return false;
-  if (key.get<int64_t>() < 0) return false;
-  *tokens = {static_cast<Token>(key.get<int64_t>())};
-  return true;
+  const std::optional<Token> token = TokenFromId(id, tokenizer);
+  return token ? std::vector<Token>{*token} : std::vector<Token>();
 }
 
 void ReadLogitBias(FieldReader* fields, const Tokenizer& tokenizer, SamplingOptions* sampling) {
@@ -75,8 +73,8 @@ void ReadLogitBias(FieldReader* fields, const Tokenizer& tokenizer, SamplingOpti
     }
     const Json key = biases.is_array() ? entry[0] : Json(name);
     const Json& bias = biases.is_array() ? entry[1] : entry;
-    std::vector<Token> tokens;
-    if (!BiasedTokens(key, tokenizer, &tokens)) {
+    const std::vector<Token> tokens = BiasedTokens(key, tokenizer);
+    if (tokens.empty()) {
       return fields->Fail("logit_bias", fmt::format("{} is not a token of this model, whose ids are 0 to {}",
                                                     DumpJson(key), tokenizer.vocabulary_size() - 1));
     }

@@ -1,35 +1,13 @@
 // What the server is and what it is doing, as JSON: models, props, slots. Names are llama.cpp's.
 #include "api/info.h"
 
+#include "api/answer_fields.h"
+
 namespace outrider {
 namespace {
 
 std::string SpecialText(Token token, const Tokenizer& tokenizer) {
   return token == kNoToken ? "" : tokenizer.Piece(token, /*show_special=*/true);
-}
-
-Json GenerationDefaults(const ApiContext& context) {
-  const SamplingOptions& sampling = context.sampling;
-  return {{"seed", sampling.seed},
-          {"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},
-          {"top_p", sampling.top_p},
-          {"min_p", sampling.min_p},
-          {"top_n_sigma", sampling.top_n_sigma},
-          {"xtc_probability", sampling.xtc_probability},
-          {"xtc_threshold", sampling.xtc_threshold},
-          {"typical_p", sampling.typical_p},
-          {"repeat_last_n", sampling.repeat_last_n},
-          {"repeat_penalty", sampling.repeat_penalty},
-          {"presence_penalty", sampling.presence_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
-          {"dry_multiplier", sampling.dry_multiplier},
-          {"dry_base", sampling.dry_base},
-          {"dry_allowed_length", sampling.dry_allowed_length},
-          {"dry_penalty_last_n", sampling.dry_penalty_last_n},
-          {"dry_sequence_breakers", sampling.dry_sequence_breakers},
-          {"max_tokens", context.max_tokens},
-          {"n_predict", context.max_tokens}};
 }
 
 }  // namespace
@@ -51,16 +29,16 @@ Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
 }
 
 Json PropsJson(const ApiContext& context, const ServerInfo& info) {
-  return {
-      {"default_generation_settings", {{"n_ctx", context.sequence_length}, {"params", GenerationDefaults(context)}}},
-      {"total_slots", context.n_slots},
-      {"model_alias", context.model_name},
-      {"model_path", info.model_path},
-      {"chat_template", context.chat.source()},
-      {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
-      {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
-      {"build_info", info.build},
-      {"exactness", {{"holds", info.exactness.empty()}, {"reason", info.exactness}}}};
+  return {{"default_generation_settings",
+           {{"n_ctx", context.sequence_length}, {"params", SettingsJson(context.sampling, context.max_tokens)}}},
+          {"total_slots", context.n_slots},
+          {"model_alias", context.model_name},
+          {"model_path", info.model_path},
+          {"chat_template", context.chat.source()},
+          {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
+          {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
+          {"build_info", info.build},
+          {"exactness", {{"holds", info.exactness.empty()}, {"reason", info.exactness}}}};
 }
 
 Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context) {

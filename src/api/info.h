@@ -21,8 +21,9 @@ struct ServerInfo {
   uint64_t model_parameters = 0;
   int trained_context = 0;
   int embedding_size = 0;
-  std::string exactness;  // "" if outputs do not depend on the batch; else why they may
-  std::string build;      // "outrider 0.1.0, llama.cpp 0.5.0"
+  uint64_t model_fingerprint = 0;  // of the weights; what slot files belong to
+  std::string exactness;           // "" if outputs do not depend on the batch; else why they may
+  std::string build;               // "outrider 0.1.0, llama.cpp 0.5.0"
 };
 
 Json ModelsJson(const ApiContext& context, const ServerInfo& info);                            // GET /v1/models

@@ -1,9 +1,9 @@
 // POST /completion: llama.cpp's own protocol, with the field names of llama-server.
-#include <algorithm>
-
+#include "api/answer_fields.h"
 #include "api/fields.h"
+#include "api/generation_fields.h"
 #include "api/logprobs.h"
-#include "api/openai_parts.h"
+#include "api/prepare.h"
 
 namespace outrider {
 namespace {
@@ -41,38 +41,17 @@ Json LogitBiasJson(const std::vector<std::pair<Token, float>>& biases) {
   return list;
 }
 
-Json SettingsJson(const GenerationRequest& request, const LlamaOptions& options) {
-  const SamplingOptions& sampling = request.sampling;
-  return {
-      {"seed", sampling.seed},
-      {"temperature", sampling.temperature},
-      {"top_k", sampling.top_k},
-      {"top_p", sampling.top_p},
-      {"min_p", sampling.min_p},
-      {"top_n_sigma", sampling.top_n_sigma},
-      {"xtc_probability", sampling.xtc_probability},
-      {"xtc_threshold", sampling.xtc_threshold},
-      {"typical_p", sampling.typical_p},
-      {"repeat_last_n", sampling.repeat_last_n},
-      {"repeat_penalty", sampling.repeat_penalty},
-      {"presence_penalty", sampling.presence_penalty},
-      {"frequency_penalty", sampling.frequency_penalty},
-      {"dry_multiplier", sampling.dry_multiplier},
-      {"dry_base", sampling.dry_base},
-      {"dry_allowed_length", sampling.dry_allowed_length},
-      {"dry_penalty_last_n", sampling.dry_penalty_last_n},
-      {"dry_sequence_breakers", sampling.dry_sequence_breakers},
-      {"stop", request.stop},
-      {"max_tokens", request.max_tokens},
-      {"n_predict", request.max_tokens},
-      {"ignore_eos", request.ignore_eos},
-      {"stream", options.stream},
-      {"logit_bias", LogitBiasJson(sampling.logit_bias)},
-      {"n_probs", options.n_probs},
-      {"grammar", sampling.grammar.text},
-      {"timings_per_token", options.timings_per_token},
-      {"post_sampling_probs", request.probabilities_after_filters},
-  };
+Json RequestSettings(const GenerationRequest& request, const LlamaOptions& options) {
+  Json settings = SettingsJson(request.sampling, request.max_tokens);
+  settings.update({{"stop", request.stop},
+                   {"ignore_eos", request.ignore_eos},
+                   {"stream", options.stream},
+                   {"logit_bias", LogitBiasJson(request.sampling.logit_bias)},
+                   {"n_probs", options.n_probs},
+                   {"grammar", request.sampling.grammar.text},
+                   {"timings_per_token", options.timings_per_token},
+                   {"post_sampling_probs", request.probabilities_after_filters}});
+  return settings;
 }
 
 class LlamaCompletionWriter : public ResponseWriter {
@@ -83,7 +62,7 @@ class LlamaCompletionWriter : public ResponseWriter {
         model_(context.model_name),
         prompt_(request.prompt),
         as_probabilities_(request.probabilities_after_filters),
-        settings_(SettingsJson(request, options)) {}
+        settings_(RequestSettings(request, options)) {}
 
   std::string Append(const Chunk& chunk) override {
     has_new_line_ = has_new_line_ || chunk.text.find('\n') != std::string::npos;
@@ -177,17 +156,10 @@ Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context) {
   fields.Bool("post_sampling_probs", &call.generation.probabilities_after_filters);
   if (!fields.status().ok()) return fields.status();
 
-  ChatInput format;
-  if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
-  if (const Status status = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero,
-                                          context, &call.generation);
-      !status.ok()) {
-    return status;
-  }
-  if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;
-  if (const Status status = SetGrammar(format.grammar, format.json_schema, &call.generation); !status.ok())
-    return status;
-  if (const Status status = ReadPrompt(body, context, &call.generation); !status.ok()) return status;
+  if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
+  const Status limit = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero, context,
+                                     &call.generation);
+  if (!limit.ok()) return limit;
   if (options.n_probs > 0) call.generation.top_logprobs = options.n_probs;
   call.stream = options.stream;
   call.writer = std::make_unique<LlamaCompletionWriter>(options, call.generation, context);

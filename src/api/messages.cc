@@ -4,10 +4,13 @@
 #include <limits>
 #include <utility>
 
+#include "api/answer_fields.h"
 #include "api/fields.h"
+#include "api/generation_fields.h"
 #include "api/messages_input.h"
-#include "api/messages_parts.h"
-#include "api/messages_turns.h"
+#include "api/part_writer.h"
+#include "api/turn_input.h"
+#include "chat/random_id.h"
 
 namespace outrider {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/fields.h"
-#include "api/messages_turns.h"
+#include "api/turn_input.h"
 
 namespace outrider {
 namespace {

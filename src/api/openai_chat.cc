@@ -1,9 +1,11 @@
 // POST /v1/chat/completions.
-#include <fmt/format.h>
-
+#include "api/answer_fields.h"
+#include "api/chat_input.h"
 #include "api/fields.h"
+#include "api/generation_fields.h"
 #include "api/logprobs.h"
-#include "api/openai_parts.h"
+#include "api/openai_common.h"
+#include "api/prepare.h"
 
 namespace outrider {
 namespace {
@@ -75,7 +77,7 @@ class ChatCompletionWriter : public ResponseWriter {
                                                      {"logprobs", TakeLogprobs()},
                                                      {"finish_reason", FinishReasonText()}});
     answer["usage"] = OpenAiUsage(completion_.timings);
-    AddOurs(&answer);
+    AddOurs(completion_, &answer);
     return answer;
   }
 
@@ -97,28 +99,18 @@ class ChatCompletionWriter : public ResponseWriter {
                                                           {"logprobs", first ? Json() : TakeLogprobs()},
                                                           {"finish_reason", finish_reason}});
     if (options_.include_usage) event["usage"] = nullptr;
-    if (!finish_reason.is_null()) AddOurs(&event);
+    if (!finish_reason.is_null()) AddOurs(completion_, &event);
     return SseEvent("", event);
   }
 
   std::string LastEvents() {
     std::string events = ChunkEvent(Json::object(), FinishReasonText());
-    if (options_.include_usage) {
-      Json usage = envelope_.Make("chat.completion.chunk", nullptr);
-      usage["usage"] = OpenAiUsage(completion_.timings);
-      events += SseEvent("", usage);
-    }
+    if (options_.include_usage) events += envelope_.UsageEvent("chat.completion.chunk", completion_.timings);
     return events.append(kSseDone);
   }
 
   const char* FinishReasonText() const {
     return OpenAiFinishReason(completion_, !message_.message().tool_calls.empty());
-  }
-
-  // What OpenAI does not send: the seed that repeats this answer, and llama.cpp's timings.
-  void AddOurs(Json* answer) const {
-    (*answer)["seed"] = completion_.seed;
-    (*answer)["timings"] = TimingsJson(completion_.timings);
   }
 
   const ChatOptions options_;
@@ -130,53 +122,6 @@ class ChatCompletionWriter : public ResponseWriter {
   Completion completion_;
   bool began_ = false;
 };
-
-// "auto", "none", "required", or {"type": "function", "function": {"name": ...}}, which leaves only that tool to
-// require.
-Status ReadToolChoice(const Json& choice, ChatInput* input) {
-  constexpr const char* kField = "tool_choice";
-  if (choice.is_null() || choice == "auto") return {};
-  if (choice == "none" || choice == "required") {
-    input->tool_choice = choice == "none" ? ToolChoice::kNone : ToolChoice::kRequired;
-    return {};
-  }
-  FieldReader fields(choice, "tool_choice.");
-  if (!choice.is_object() || fields.At("type") != "function") {
-    return InvalidArgument("must be \"auto\", \"none\", \"required\" or an object of type \"function\"", kField);
-  }
-  Json function;
-  std::string name;
-  fields.Object("function", &function);
-  if (function.is_object()) FieldReader(function).String("name", &name);
-  for (const Json& tool : input->tools) {
-    const bool chosen = tool.is_object() && tool.contains("function") && tool["function"].is_object() &&
-                        tool["function"].contains("name") && tool["function"]["name"] == name;
-    if (!chosen) continue;
-    input->tools = Json::array({Json(tool)});
-    input->tool_choice = ToolChoice::kRequired;
-    return {};
-  }
-  return InvalidArgument("must name one of the tools", "tool_choice.function.name");
-}
-
-Status ReadChatInput(const Json& body, ChatInput* input) {
-  FieldReader fields(body);
-  if (fields.status().ok() && !fields.Has("messages")) fields.Fail("messages", "is required");
-  fields.Array("messages", &input->messages);
-  fields.Array("tools", &input->tools);
-  fields.Bool("parallel_tool_calls", &input->parallel_tool_calls);
-  fields.Object("chat_template_kwargs", &input->template_arguments);
-  std::string effort;
-  fields.String("reasoning_effort", &effort);
-  if (effort == "none") {
-    input->template_arguments["enable_thinking"] = false;
-  } else if (!effort.empty()) {
-    input->template_arguments["reasoning_effort"] = effort;
-  }
-  if (!fields.status().ok()) return fields.status();
-  if (const Status status = ReadToolChoice(fields.At("tool_choice"), input); !status.ok()) return status;
-  return ReadOutputFormat(body, input);
-}
 
 Status ReadLogprobs(const Json& body, bool* logprobs, GenerationRequest* request) {
   FieldReader fields(body);
@@ -192,9 +137,9 @@ Status ReadLogprobs(const Json& body, bool* logprobs, GenerationRequest* request
 
 Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
   Call call;
-  ChatInput input;
   ChatOptions options;
-  if (const Status status = ReadChatInput(body, &input); !status.ok()) return status;
+  const Result<ChatInput> input = ReadChatInput(body);
+  if (!input.ok()) return input.status();
   if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
     return status;
   if (const Status status = ReadLogprobs(body, &options.logprobs, &call.generation); !status.ok()) return status;
@@ -202,7 +147,7 @@ Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
   const Status limit = ReadMaxTokens(body, {"max_completion_tokens", "max_tokens", "n_predict"},
                                      MaxTokensLimits::kFromMinusOne, context, &call.generation);
   if (!limit.ok()) return limit;
-  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(input, context, &call.generation);
+  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &call.generation);
   if (!parser.ok()) return parser.status();
   call.stream = options.stream;
   call.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);

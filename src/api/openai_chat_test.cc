@@ -207,6 +207,11 @@ TEST(OpenAiChatTest, BadInputIsRefusedByName) {
        {"{" + hi + R"(, "tool_choice": "maybe"})", "tool_choice"},
        {"{" + hi + R"(, "tool_choice": 5})", "tool_choice"},
        {"{" + hi + R"(, "tool_choice": {"type": "function", "function": {"name": "f"}}})", "tool_choice.function.name"},
+       {"{" + hi + R"(, "tool_choice": {"type": "function", "function": {}}})", "tool_choice.function.name"},
+       {"{" + hi + R"(, "tool_choice": {"type": "function", "function": 5}})", "tool_choice.function"},
+       {"{" + hi +
+            R"(, "tools": [5, {"function": 5}], "tool_choice": {"type": "function", "function": {"name": "f"}}})",
+        "tool_choice.function.name"},
        {"{" + hi + R"(, "parallel_tool_calls": 5})", "parallel_tool_calls"},
        {"{" + hi + R"(, "response_format": 5})", "response_format"},
        {"{" + hi + R"(, "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}})",

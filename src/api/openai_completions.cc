@@ -1,7 +1,10 @@
 // POST /v1/completions: text in, text out, without a chat template.
+#include "api/answer_fields.h"
 #include "api/fields.h"
+#include "api/generation_fields.h"
 #include "api/logprobs.h"
-#include "api/openai_parts.h"
+#include "api/openai_common.h"
+#include "api/prepare.h"
 
 namespace outrider {
 namespace {
@@ -33,7 +36,7 @@ class TextCompletionWriter : public ResponseWriter {
   Json Whole() override {
     Json answer = MakeObject(text_, OpenAiFinishReason(completion_, /*has_tool_calls=*/false));
     answer["usage"] = OpenAiUsage(completion_.timings);
-    AddOurs(&answer);
+    AddOurs(completion_, &answer);
     return answer;
   }
 
@@ -53,23 +56,14 @@ class TextCompletionWriter : public ResponseWriter {
     const bool last = !finish_reason.is_null();
     Json event = MakeObject(text, std::move(finish_reason));
     if (options_.include_usage) event["usage"] = nullptr;
-    if (last) AddOurs(&event);
+    if (last) AddOurs(completion_, &event);
     return SseEvent("", event);
   }
 
   std::string LastEvents() {
     std::string events = ChunkEvent("", OpenAiFinishReason(completion_, /*has_tool_calls=*/false));
-    if (options_.include_usage) {
-      Json usage = envelope_.Make("text_completion", nullptr);
-      usage["usage"] = OpenAiUsage(completion_.timings);
-      events += SseEvent("", usage);
-    }
+    if (options_.include_usage) events += envelope_.UsageEvent("text_completion", completion_.timings);
     return events.append(kSseDone);
-  }
-
-  void AddOurs(Json* answer) const {
-    (*answer)["seed"] = completion_.seed;
-    (*answer)["timings"] = TimingsJson(completion_.timings);
   }
 
   const TextOptions options_;
@@ -100,23 +94,16 @@ Status RefuseUnsupported(const Json& body) {
 Result<Call> ParseTextCompletion(const Json& body, const ApiContext& context) {
   Call call;
   TextOptions options;
-  ChatInput format;
   FieldReader fields(body);
   fields.Int("logprobs", 0, kMaxTopLogprobs, &options.logprobs);
   if (!fields.status().ok()) return fields.status();
   if (const Status status = RefuseUnsupported(body); !status.ok()) return status;
   if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
     return status;
-  if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
-  if (const Status status =
-          ReadMaxTokens(body, {"max_tokens", "n_predict"}, MaxTokensLimits::kFromMinusOne, context, &call.generation);
-      !status.ok()) {
-    return status;
-  }
-  if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;
-  if (const Status status = SetGrammar(format.grammar, format.json_schema, &call.generation); !status.ok())
-    return status;
-  if (const Status status = ReadPrompt(body, context, &call.generation); !status.ok()) return status;
+  if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
+  const Status limit =
+      ReadMaxTokens(body, {"max_tokens", "n_predict"}, MaxTokensLimits::kFromMinusOne, context, &call.generation);
+  if (!limit.ok()) return limit;
   call.generation.top_logprobs = options.logprobs;
   call.stream = options.stream;
   call.writer = std::make_unique<TextCompletionWriter>(options, context);

@@ -1,4 +1,5 @@
-// What the answer must look like: response_format, json_schema, grammar.
+#include "api/output_format.h"
+
 #include "api/fields.h"
 
 namespace outrider {

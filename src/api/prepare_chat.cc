@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/fields.h"
+#include "api/prepare.h"
 
 namespace outrider {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "api/api_test_util.h"
-#include "api/fields.h"
+#include "api/prepare.h"
 
 namespace outrider {
 namespace {

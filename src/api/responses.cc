@@ -2,21 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
+#include "api/answer_fields.h"
 #include "api/fields.h"
-#include "api/messages_parts.h"
-#include "api/messages_turns.h"
+#include "api/generation_fields.h"
+#include "api/part_writer.h"
 #include "api/responses_input.h"
+#include "api/turn_input.h"
+#include "chat/random_id.h"
 
 namespace outrider {
 namespace {
-
-int64_t SecondsSinceEpoch() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // 0.8f as 0.8 rather than 0.800000011920929.
 double ShortestDouble(float value) {
@@ -166,7 +165,7 @@ Json UnfinishedResponse(const Json& settings, const FieldReader& reader, const A
                         const GenerationRequest& request) {
   Json response = {{"id", MakeId("resp_")},
                    {"object", "response"},
-                   {"created_at", SecondsSinceEpoch()},
+                   {"created_at", std::time(nullptr)},
                    {"status", "in_progress"},
                    {"background", false},
                    {"error", nullptr},

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "api/chat_input.h"
 #include "api/fields.h"
-#include "api/messages_turns.h"
+#include "api/turn_input.h"
 
 namespace outrider {
 namespace {
@@ -163,11 +164,7 @@ Status ReadReasoning(const Json& reasoning, ChatInput* input, Json* echo) {
   reader.String("effort", &effort);
   if (!reader.status().ok() || effort.empty()) return reader.status();
   (*echo)["effort"] = effort;
-  if (effort == "none") {
-    input->template_arguments["enable_thinking"] = false;
-  } else {
-    input->template_arguments["reasoning_effort"] = effort;
-  }
+  SetReasoningEffort(effort, input);
   return {};
 }
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "api/messages_test_util.h"
+#include "api/parts_test_util.h"
 
 namespace outrider {
 namespace {

@@ -1,6 +1,7 @@
-// Tokens given by their ids in a request. `field` is the list's place in the request; errors name the element.
+// Tokens given by their ids in a request.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,11 @@
 
 namespace outrider {
 
-// kInvalidArgument unless `list` is a list of ids of this vocabulary.
+// The token whose id `value` is; nothing if it is no whole number or not in the vocabulary.
+std::optional<Token> TokenFromId(const Json& value, const Tokenizer& tokenizer);
+
+// kInvalidArgument unless `list` is a list of ids of this vocabulary. `field` is its place in the request; errors name
+// the element.
 Result<std::vector<Token>> ReadTokenList(const Json& list, const std::string& field, const Tokenizer& tokenizer);
 
 }  // namespace outrider

@@ -1,4 +1,5 @@
 // Text to tokens and back, and conversations to prompts: llama.cpp's /tokenize, /detokenize and /apply-template.
+#include "api/chat_input.h"
 #include "api/fields.h"
 #include "api/info.h"
 #include "api/token_list.h"
@@ -21,13 +22,6 @@ Json WithPieces(const std::vector<Token>& tokens, const Tokenizer& tokenizer) {
     list.push_back({{"id", token}, {"piece", PieceJson(tokenizer.Piece(token, /*show_special=*/true))}});
   }
   return list;
-}
-
-// A named tool reads as "auto": the prompt then shows all tools.
-ToolChoice ReadToolChoice(const Json& choice) {
-  if (choice == "none") return ToolChoice::kNone;
-  if (choice == "required") return ToolChoice::kRequired;
-  return ToolChoice::kAuto;
 }
 
 }  // namespace
@@ -59,18 +53,9 @@ Result<Json> DetokenizeJson(const Json& body, const ApiContext& context) {
 }
 
 Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context) {
-  FieldReader fields(body);
-  ChatInput input;
-  if (!fields.Has("messages")) fields.Fail("messages", "is required");
-  fields.Array("messages", &input.messages);
-  fields.Array("tools", &input.tools);
-  fields.Bool("add_generation_prompt", &input.add_generation_prompt);
-  fields.Bool("parallel_tool_calls", &input.parallel_tool_calls);
-  fields.Object("chat_template_kwargs", &input.template_arguments);
-  if (!fields.status().ok()) return fields.status();
-  input.tool_choice = ReadToolChoice(fields.At("tool_choice"));
-  if (const Status status = ReadOutputFormat(body, &input); !status.ok()) return status;
-  const Result<ChatPrompt> prompt = context.chat.Apply(input);
+  const Result<ChatInput> input = ReadChatInput(body);
+  if (!input.ok()) return input.status();
+  const Result<ChatPrompt> prompt = context.chat.Apply(*input);
   if (!prompt.ok()) return prompt.status();
   return Json{{"prompt", prompt->text}};
 }

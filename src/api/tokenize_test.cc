@@ -83,6 +83,20 @@ TEST_F(TokenizeTest, AppliesTheTemplate) {
   EXPECT_EQ(without["prompt"], "<|im_start|>user\nHi<|im_end|>\n");
 }
 
+TEST_F(TokenizeTest, AppliesTheTemplateLikeAChatCompletion) {
+  const std::string tools = R"("messages": [{"role": "user", "content": "Hi"}], "tools": [
+      {"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {"name": "g"}}])";
+  const auto prompt = [&](const std::string& choice) {
+    return Ok(ApplyTemplateJson, ("{" + tools + R"(, "tool_choice": )" + choice + "}").c_str())["prompt"]
+        .get<std::string>();
+  };
+  EXPECT_NE(prompt(R"("auto")").find("\"g\""), std::string::npos);
+  const std::string named = prompt(R"({"type": "function", "function": {"name": "f"}})");
+  EXPECT_NE(named.find("\"f\""), std::string::npos);
+  EXPECT_EQ(named.find("\"g\""), std::string::npos) << "only the tool that must be called is shown";
+  EXPECT_EQ(WrongField(ApplyTemplateJson, ("{" + tools + R"(, "tool_choice": "maybe"})").c_str()), "tool_choice");
+}
+
 TEST_F(TokenizeTest, TemplateErrorsNameTheField) {
   EXPECT_EQ(WrongField(ApplyTemplateJson, "{}"), "messages");
   EXPECT_EQ(WrongField(ApplyTemplateJson, R"({"messages": "Hi"})"), "messages");

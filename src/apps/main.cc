@@ -75,5 +75,10 @@ int Main(int argc, const char* const* argv) {
 }  // namespace outrider
 
 int main(int argc, char** argv) {
-  return outrider::Main(argc, argv);
+  try {
+    return outrider::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "outrider: %s\n", error.what());
+    return 1;
+  }
 }

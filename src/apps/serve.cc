@@ -1,16 +1,17 @@
 #include "apps/serve.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
-#include <thread>
 
+#include "apps/end_signals.h"
 #include "apps/version.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
@@ -22,18 +23,13 @@ namespace outrider {
 namespace {
 
 Duration Seconds(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  constexpr double kCentury = 3e9;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(seconds, kCentury)));
 }
 
-// Blocks the signals that end the server in this and all later threads, so that one thread can wait for them.
-sigset_t BlockEndSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  return signals;
+// Ends the process without asking anybody: for a second or third signal, and for peers that do not let go.
+[[noreturn]] void LeaveAtOnce(int code) {
+  std::_Exit(code);
 }
 
 Result<std::vector<std::string>> CollectKeys(const ServeOptions& options) {
@@ -43,6 +39,7 @@ Result<std::vector<std::string>> CollectKeys(const ServeOptions& options) {
     if (!more.ok()) return more.status();
     keys.insert(keys.end(), more->begin(), more->end());
   }
+  if (std::find(keys.begin(), keys.end(), "") != keys.end()) return InvalidArgument("--api-key is empty");
   if (keys.empty() && !IsLoopback(options.http.host) && !options.allow_no_keys) {
     return InvalidArgument(
         fmt::format("--host {} can be reached from other machines: give an --api-key, or --insecure-no-auth if "
@@ -53,7 +50,8 @@ Result<std::vector<std::string>> CollectKeys(const ServeOptions& options) {
 }
 
 Status CheckSlotDirectory(const std::string& path) {
-  if (path.empty() || std::filesystem::is_directory(path)) return {};
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error)) return {};
   return InvalidArgument(fmt::format("--slot-save-path '{}' is not a directory", path));
 }
 
@@ -82,23 +80,30 @@ Status WarmUp(Engine& engine, const Tokenizer& tokenizer) {
   return status;
 }
 
-void WaitForEnd(const sigset_t& signals, Scheduler& scheduler, double drain_seconds) {
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
-  LogInfo("{}: no new requests; running ones have {} s (again to stop at once)", strsignal(signal_number),
-          drain_seconds);
-  scheduler.Drain(Seconds(drain_seconds));
-  const timespec tick{0, 50'000'000};
-  while (!scheduler.stopped()) {
-    if (sigtimedwait(&signals, nullptr, &tick) > 0) scheduler.Drain(Duration::zero());
-  }
+// First signal: running requests may finish. Second: they are cut. Third: out.
+void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seconds) {
+  signals.SetHandler([&scheduler, drain_seconds](int signal, int count) {
+    if (count > 2) LeaveAtOnce(128 + signal);
+    LogInfo("{}: no new requests; running ones {}", strsignal(signal),
+            count == 1 ? fmt::format("have {} s", drain_seconds) : "are cut");
+    scheduler.Drain(count == 1 ? Seconds(drain_seconds) : Duration::zero());
+  });
+}
+
+// Connections get a moment to take the last bytes. A peer that neither sends nor closes must not keep the process.
+void StopServer(HttpServer& server, std::future<void>& serving) {
+  server.Stop();
+  if (serving.wait_for(std::chrono::seconds(2)) == std::future_status::ready) return;
+  LogInfo("stopped, with connections that did not close");
+  LeaveAtOnce(0);
 }
 
 }  // namespace
 
 Status Serve(ServeOptions options) {
   SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kInfo);
-  const sigset_t signals = BlockEndSignals();
+  static EndSignals signals(
+      [](int signal, int) { LeaveAtOnce(128 + signal); });  // nothing to lose before the port opens
   auto keys = CollectKeys(options);
   if (!keys.ok()) return keys.status();
   if (Status status = CheckSlotDirectory(options.http.slot_save_path); !status.ok()) return status;
@@ -143,6 +148,7 @@ Status Serve(ServeOptions options) {
                                .model_parameters = (*model)->ParameterCount(),
                                .trained_context = (*model)->TrainedContext(),
                                .embedding_size = (*model)->EmbeddingSize(),
+                               .model_fingerprint = (*model)->fingerprint(),
                                .exactness = info.exactness,
                                .build = VersionLine()};
   options.http.api_keys = ApiKeys(std::move(*keys));
@@ -151,11 +157,12 @@ Status Serve(ServeOptions options) {
   if (Status status = server.Listen(); !status.ok()) return status;
 
   scheduler.Start();
-  std::thread http([&server] { server.Serve(); });
+  std::future<void> serving = std::async(std::launch::async, [&server] { server.Serve(); });
+  DrainOnSignals(signals, scheduler, options.drain_seconds);
   LogInfo("listening on http://{}:{}", options.http.host, server.port());
-  WaitForEnd(signals, scheduler, options.drain_seconds);
-  server.Stop();
-  http.join();
+  scheduler.WaitUntilStopped();
+  StopServer(server, serving);
+  signals.SetHandler([](int signal, int) { LeaveAtOnce(128 + signal); });
   LogInfo("stopped");
   return {};
 }

@@ -1,14 +1,8 @@
-#include <fmt/format.h>
-
 #include "chat/chat_template.h"
 #include "chat/random_id.h"
 
 namespace outrider {
 namespace {
-
-std::string MakeCallId() {
-  return fmt::format("call_{}", RandomLetters(24));
-}
 
 // What `now` adds to `sent`; "" if it takes back what the reader has seen already, which nothing can undo.
 std::string Added(const std::string& sent, const std::string& now) {
@@ -44,7 +38,7 @@ std::vector<ChatDelta> ChatStream::Feed(std::string_view text, bool last) {
     if (call.name.empty() || !name_complete) break;
     const int index = static_cast<int>(i);
     if (i == message_.tool_calls.size()) {
-      const ToolCall header{call.id.empty() ? MakeCallId() : call.id, call.name, ""};
+      const ToolCall header{call.id.empty() ? MakeId("call_") : call.id, call.name, ""};
       message_.tool_calls.push_back(header);
       deltas.push_back({ChatDelta::Kind::kToolCall, "", index, header});
     }

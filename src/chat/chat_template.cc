@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "chat/check.h"
+#include "chat/json_schema.h"
 #include "chat/llama_chat_parser.h"
 #include "chat/tool_fallback.h"
 
@@ -122,6 +123,19 @@ Status CheckSchemasConvert(const ChatInput& input) {
   return {};
 }
 
+// The input as Render wants it. Has passed CheckChatInput.
+ChatInput Usable(const ChatInput& input) {
+  ChatInput usable = input;
+  usable.json_schema = WithoutUnusablePatterns(input.json_schema);
+  // If the answer must be a call, there will be none for the schema to apply to.
+  if (input.tool_choice == ToolChoice::kRequired) usable.json_schema = nullptr;
+  for (Json& tool : usable.tools) {
+    Json& function = tool["function"];
+    if (function.contains("parameters")) function["parameters"] = WithoutUnusablePatterns(function["parameters"]);
+  }
+  return usable;
+}
+
 bool CallsTools(const ChatInput& input) {
   return !input.tools.empty() && input.tool_choice != ToolChoice::kNone;
 }
@@ -151,13 +165,9 @@ class LlamaChatTemplate : public ChatTemplate {
   Result<ChatPrompt> Apply(const ChatInput& input) const override {
     if (const Status status = CheckChatInput(input); !status.ok()) return status;
     if (const Status status = CheckSchemasConvert(input); !status.ok()) return status;
-    if (input.tool_choice == ToolChoice::kRequired && !input.json_schema.is_null()) {
-      ChatInput only_calls = input;  // there will be no answer for the schema to apply to
-      only_calls.json_schema = nullptr;
-      return Apply(only_calls);
-    }
     try {
-      return knows_tools_ ? Render(input) : RenderToolsAsText(input);
+      const ChatInput usable = Usable(input);
+      return knows_tools_ ? Render(usable) : RenderToolsAsText(usable);
     } catch (const std::exception& error) {
       return InvalidArgument(fmt::format("the chat template refuses this conversation: {}", Shorten(error.what())),
                              "messages");

@@ -184,6 +184,25 @@ TEST_P(ToolTest, HistoryOfCallsIsShown) {
   EXPECT_NE(prompt.text.find("31 degrees"), std::string::npos);
 }
 
+TEST_P(ToolTest, DeepAnswersAreNotParsed) {
+  ChatInput input = UserSays("hi");
+  input.tools = {WeatherTool()};
+  input.tools[0]["function"]["parameters"] = Json::object();
+  const ChatPrompt prompt = Apply(GetParam(), input);
+  const std::string begin = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"a\": ";
+  // The second hides a closing bracket in each level.
+  for (const std::string level : {"[", "[\"]\", ", "{\"\\\"}\": "}) {
+    std::string deep = begin, shallow = begin;
+    for (int i = 0; i < 20000; ++i) deep += level;
+    for (int i = 0; i < 50; ++i) shallow += level;
+    EXPECT_EQ(prompt.parser->Parse(deep, true), (ChatMessage{deep, "", {}}));
+    EXPECT_EQ(prompt.parser->Parse(shallow, true).tool_calls.size(), 1u) << level;
+  }
+  std::string wide = begin + "[";
+  for (int i = 0; i < 1000; ++i) wide += "{\"it's\": [\"]\"]}, ";
+  EXPECT_EQ(prompt.parser->Parse(wide, true).tool_calls.size(), 1u);
+}
+
 TEST_P(ToolTest, WhatDoesNotParseIsContent) {
   ChatInput input = UserSays("hi");
   input.tools = {WeatherTool()};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 namespace outrider {
@@ -18,6 +19,7 @@ constexpr size_t kMaxNameBytes = 256;
 // the stack.
 constexpr size_t kMaxSchemaNameBytes = 1024;
 constexpr double kMaxSchemaWork = 300.0 * 300.0 * 300.0;
+constexpr size_t kMaxSchemaLevels = 1000;  // references followed; it recurses, and at a few thousand the stack ends
 
 constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
 constexpr std::array<std::string_view, 5> kReservedArguments = {"messages", "tools", "bos_token", "eos_token",
@@ -81,7 +83,8 @@ Status CheckToolCall(const Json& call, const std::string& path) {
   if (const Status status = CheckName(At(function, "name"), path + ".function.name"); !status.ok()) return status;
   const Json& arguments = At(function, "arguments");
   if (arguments.is_object()) return {};
-  if (!arguments.is_string() || !Json::accept(arguments.get_ref<const std::string&>())) {
+  // ParseJson, as it bounds the depth: templates recurse into the arguments.
+  if (!arguments.is_string() || !ParseJson(arguments.get_ref<const std::string&>()).ok()) {
     return InvalidArgument("must be JSON as text", path + ".function.arguments");
   }
   return {};
@@ -137,11 +140,29 @@ Status CheckTemplateArguments(const Json& arguments) {
   return {};
 }
 
-Status CheckSchemaNode(const Json& node, const std::string& field, double* work) {
+// What a schema costs llama-common, gathered while walking through it.
+struct SchemaSize {
+  double work = 0;    // cubes of the numbers of properties, summed
+  size_t levels = 0;  // of the deepest value
+  std::set<std::string> references;
+};
+
+Status CheckSchemaSize(const SchemaSize& size, const std::string& field) {
+  if (size.work > kMaxSchemaWork) return InvalidArgument("the schema has too many properties", field);
+  // Each reference may lead into the next one, and is not followed within itself.
+  if (size.references.size() * size.levels > kMaxSchemaLevels) {
+    return InvalidArgument("the schema has too many references", field);
+  }
+  return {};
+}
+
+Status CheckSchemaNode(const Json& node, const std::string& field, size_t level, SchemaSize* size) {
+  size->levels = std::max(size->levels, level);
   if (node.is_object()) {
     const double properties = At(node, "properties").is_object() ? At(node, "properties").size() : 0;
-    *work += properties * properties * properties;
-    if (*work > kMaxSchemaWork) return InvalidArgument("the schema has too many properties", field);
+    size->work += properties * properties * properties;
+    if (At(node, "$ref").is_string()) size->references.insert(At(node, "$ref").get<std::string>());
+    if (const Status status = CheckSchemaSize(*size, field); !status.ok()) return status;
     for (const auto& [key, value] : node.items()) {
       if (key.size() > kMaxSchemaNameBytes) {
         return InvalidArgument(fmt::format("the schema has a name of more than {} bytes", kMaxSchemaNameBytes), field);
@@ -150,11 +171,11 @@ Status CheckSchemaNode(const Json& node, const std::string& field, double* work)
         return InvalidArgument(fmt::format("the schema has a pattern of more than {} bytes", kMaxSchemaNameBytes),
                                field);
       }
-      if (const Status status = CheckSchemaNode(value, field, work); !status.ok()) return status;
+      if (const Status status = CheckSchemaNode(value, field, level + 1, size); !status.ok()) return status;
     }
   } else if (node.is_array()) {
     for (const Json& item : node) {
-      if (const Status status = CheckSchemaNode(item, field, work); !status.ok()) return status;
+      if (const Status status = CheckSchemaNode(item, field, level + 1, size); !status.ok()) return status;
     }
   }
   return {};
@@ -164,8 +185,9 @@ Status CheckSchemaNode(const Json& node, const std::string& field, double* work)
 
 Status CheckSchema(const Json& schema, const std::string& field) {
   if (!schema.is_object()) return InvalidArgument("must be a JSON schema, which is an object", field);
-  double work = 0;
-  return CheckSchemaNode(schema, field, &work);
+  SchemaSize size;
+  if (const Status status = CheckSchemaNode(schema, field, /*level=*/1, &size); !status.ok()) return status;
+  return CheckSchemaSize(size, field);
 }
 
 Status CheckChatInput(const ChatInput& input) {

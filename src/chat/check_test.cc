@@ -110,12 +110,31 @@ TEST(CheckTest, TemplateArgumentsCannotReplaceTheConversation) {
   EXPECT_EQ(CheckChatInput(input).field(), "chat_template_kwargs");
 }
 
+TEST(CheckTest, DeepArgumentsOfCallsAreRefused) {
+  ChatInput input;
+  Json function = {{"name", "f"}, {"arguments", std::string(100000, '[') + std::string(100000, ']')}};
+  input.messages = Json::array(
+      {{{"role", "assistant"}, {"tool_calls", Json::array({{{"type", "function"}, {"function", function}}})}}});
+  EXPECT_EQ(CheckChatInput(input).field(), "messages[0].tool_calls[0].function.arguments");
+}
+
 TEST(JsonSchemaTest, GoodSchemasBecomeGrammars) {
   const Result<std::string> grammar =
       JsonSchemaToGrammar(Json::parse(R"({"type": "string", "enum": ["red", "blue"]})"));
   ASSERT_TRUE(grammar.ok());
   EXPECT_NE(grammar->find("root ::="), std::string::npos);
   EXPECT_NE(grammar->find("blue"), std::string::npos);
+}
+
+TEST(JsonSchemaTest, ReferencesAreFollowed) {
+  Json tree = Json::parse(R"({"$ref": "#/$defs/node0", "$defs": {}})");
+  for (int i = 0; i < 50; ++i) {  // each may hold itself and its neighbour
+    const std::string self = fmt::format("#/$defs/node{}", i), next = fmt::format("#/$defs/node{}", (i + 1) % 50);
+    tree["$defs"][fmt::format("node{}", i)] = {
+        {"type", "object"},
+        {"properties", {{"children", {{"type", "array"}, {"items", {{"$ref", self}}}}}, {"next", {{"$ref", next}}}}}};
+  }
+  EXPECT_TRUE(JsonSchemaToGrammar(tree).ok());
 }
 
 TEST(JsonSchemaTest, BadSchemasAreRefused) {
@@ -135,6 +154,12 @@ TEST(JsonSchemaTest, HostileSchemasAreRefusedOrDoneQuickly) {
   EXPECT_FALSE(JsonSchemaToGrammar(wide).ok());
   EXPECT_FALSE(JsonSchemaToGrammar(long_name).ok());
   EXPECT_TRUE(JsonSchemaToGrammar(allowed).ok());
+  Json chain = {{"$ref", "#/$defs/0"}};
+  for (int i = 0; i < 20000; ++i) {
+    chain["$defs"][std::to_string(i)] = {{"type", "array"}, {"items", {{"$ref", fmt::format("#/$defs/{}", i + 1)}}}};
+  }
+  chain["$defs"]["20000"] = {{"type", "string"}};
+  EXPECT_FALSE(JsonSchemaToGrammar(chain).ok());
   const std::string nested = "^" + std::string(500, '(') + std::string(500, ')') + "$";
   JsonSchemaToGrammar({{"type", "string"}, {"pattern", nested}}).ok();  // either answer is fine; a crash is not
   EXPECT_FALSE(JsonSchemaToGrammar({{"type", "string"}, {"pattern", std::string(100000, '(')}}).ok());

@@ -1,7 +1,45 @@
 #include "chat/llama_chat_parser.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace outrider {
 namespace {
+
+// llama-common recurses into nested values, and a client that asks for a thousand brackets gets them: at a few thousand
+// the stack ends.
+constexpr int kMaxNesting = 256;
+
+// An upper bound for how deeply values nest in `text`, wherever in it they begin, strings in double or single quotes or
+// neither. Follows all readings at once: for each state of a reader, the deepest that one in this state can be.
+bool NestsTooDeeply(const std::string& text) {
+  constexpr int kNobody = -1;
+  int outside = 0;                               // readers of values; one may begin anywhere
+  int in_double = kNobody, in_single = kNobody;  // inside a string
+  int after_backslash_double = kNobody, after_backslash_single = kNobody;
+  for (const char c : text) {
+    const int escaped_double = std::exchange(after_backslash_double, kNobody);
+    const int escaped_single = std::exchange(after_backslash_single, kNobody);
+    if (c == '[' || c == '{') {
+      if (++outside > kMaxNesting) return true;
+    } else if (c == ']' || c == '}') {
+      outside = std::max(outside - 1, 0);
+    } else if (c == '\\') {
+      after_backslash_double = std::exchange(in_double, kNobody);
+      after_backslash_single = std::exchange(in_single, kNobody);
+    } else if (c == '"') {
+      const int leaving = std::exchange(in_double, outside);
+      outside = std::max(leaving, 0);
+    } else if (c == '\'') {
+      // Not a quote in JSON, so those outside may also stay there.
+      const int leaving = std::exchange(in_single, outside);
+      outside = std::max(leaving, outside);
+    }
+    in_double = std::max(in_double, escaped_double);
+    in_single = std::max(in_single, escaped_single);
+  }
+  return false;
+}
 
 ChatMessage FromCommon(common_chat_msg parsed) {
   ChatMessage message;
@@ -33,7 +71,7 @@ LlamaChatParser::LlamaChatParser(const common_chat_params& params, bool structur
 
 ChatMessage LlamaChatParser::Parse(const std::string& text, bool partial) const {
   ChatMessage message;
-  if (!plain_) {
+  if (!plain_ && !NestsTooDeeply(text)) {
     try {
       return ParseOrThrow(text, partial);
     } catch (const std::exception&) {

@@ -1,12 +1,12 @@
 // Random names for things on the wire: unguessable enough not to collide, not secret.
 #pragma once
 
-#include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace outrider {
 
-// `length` letters and digits, different for every call. Thread-safe.
-std::string RandomLetters(size_t length);
+// "chatcmpl-…", "call_…": `prefix` and 24 letters and digits, different for every call. Thread-safe.
+std::string MakeId(std::string_view prefix);
 
 }  // namespace outrider

@@ -15,6 +15,7 @@ TEST(AuthTest, OnlyKnownKeysAreAccepted) {
   }
   EXPECT_FALSE(keys.Accepts("", ""));
   EXPECT_FALSE(ApiKeys().required());
+  EXPECT_FALSE(ApiKeys({""}).Accepts("", "")) << "an empty key opens nothing";
 }
 
 TEST(AuthTest, EqualMeansEqual) {

@@ -106,13 +106,11 @@ struct HttpServer::Impl {
 
   // The next chunk; nothing if the client went away, which cancels the generation.
   static std::optional<Chunk> NextChunk(Generation& generation, const std::function<bool()>& client_is_there) {
-    while (true) {
+    while (client_is_there()) {
       if (auto chunk = generation.Wait(kDisconnectCheck)) return chunk;
-      if (!client_is_there()) {
-        generation.Cancel();
-        return std::nullopt;
-      }
     }
+    generation.Cancel();
+    return std::nullopt;
   }
 
   void Run(std::shared_ptr<Generation> generation, Call call, ErrorShape shape, const Request& request,
@@ -200,7 +198,7 @@ struct HttpServer::Impl {
     }
     Post("/slots/:id", [this](const Request& request, Response& response) {
       const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
-      SendResult(response, SlotAction(id, action, request.body, options.slot_save_path, services.api.tokenizer,
+      SendResult(response, SlotAction(id, action, request.body, options.slot_save_path, services.info.model_fingerprint,
                                       services.scheduler));
     });
   }

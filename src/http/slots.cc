@@ -60,7 +60,7 @@ Result<Json> Restore(SeqId slot, const std::string& path, uint64_t fingerprint, 
 }  // namespace
 
 Result<Json> SlotAction(const std::string& id, const std::string& action, const std::string& body,
-                        const std::string& directory, const Tokenizer& tokenizer, Scheduler& scheduler) {
+                        const std::string& directory, uint64_t model_fingerprint, Scheduler& scheduler) {
   auto slot = ParseSlot(id);
   if (!slot.ok()) return slot.status();
   if (action == "erase") {
@@ -73,8 +73,8 @@ Result<Json> SlotAction(const std::string& id, const std::string& action, const 
   }
   auto path = ParsePath(body, directory);
   if (!path.ok()) return path.status();
-  const uint64_t fingerprint = tokenizer.fingerprint();
-  return action == "save" ? Save(*slot, *path, fingerprint, scheduler) : Restore(*slot, *path, fingerprint, scheduler);
+  return action == "save" ? Save(*slot, *path, model_fingerprint, scheduler)
+                          : Restore(*slot, *path, model_fingerprint, scheduler);
 }
 
 }  // namespace outrider

@@ -51,9 +51,9 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options,
 }
 
 Token Sampler::Draw(std::span<const float> logits, Pos position) {
-  // Constraining the whole vocabulary is dear, and most tokens drawn fit the grammar anyway. With Gumbel noise the
-  // two-step draw has the same distribution as constraining first: who is best among the allowed is independent of
-  // whether a forbidden one is better.
+  // Constraining the whole vocabulary is dear, and most tokens drawn fit the grammar anyway, so it is done only if
+  // needed, as llama.cpp does. With Gumbel noise and no filter the two-step draw has the very distribution of
+  // constraining first: who is best among the allowed is independent of whether a forbidden one is better.
   const Token free_choice = DrawFiltered(logits, position, /*grammar_first=*/false);
   if (!grammar_ || (free_choice != kNoToken && Allows(*grammar_, free_choice))) return free_choice;
   return DrawFiltered(logits, position, /*grammar_first=*/true);
@@ -62,13 +62,23 @@ Token Sampler::Draw(std::span<const float> logits, Pos position) {
 Token Sampler::DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first) {
   const bool greedy = options_.temperature <= 0;
   if (greedy && filters_.empty() && !grammar_first && options_.xtc_probability <= 0) {
-    last_ = {};
-    return BestToken(logits);
+    const Token best = BestToken(logits);
+    storage_.assign(1, {best, best == kNoToken ? kForbidden : logits[static_cast<size_t>(best)], 0.0f});
+    last_ = {storage_.data(), 1, true};
+    return best;
   }
   storage_.resize(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) storage_[i] = {static_cast<Token>(i), logits[i], 0.0f};
   last_ = {storage_.data(), storage_.size(), false};
-  if (grammar_first) grammar_->Apply(last_);
+  if (grammar_first) {
+    grammar_->Apply(last_);
+    // What is forbidden is taken out: some filters compute with every candidate's probability, and 0 · log 0 is not a
+    // number.
+    Candidate* end =
+        std::remove_if(last_.begin(), last_.end(), [](const Candidate& c) { return c.logit == kForbidden; });
+    last_.size = static_cast<size_t>(end - last_.data);
+    if (last_.size == 0) return kNoToken;
+  }
   for (auto& filter : filters_) filter->Apply(last_);
   ApplyXtc(options_.xtc_probability, options_.xtc_threshold, options_.seed, position, last_);
   return DrawToken(last_, options_.temperature, options_.seed, position);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <future>
 
+#include "base/log.h"
 #include "scheduler/scheduler.h"
 
 namespace outrider {
@@ -98,6 +99,9 @@ void Scheduler::Admit() {
       chunk.completion.emplace();
       chunk.completion->reason = *reason;
       chunk.completion->seed = request->sampler->seed();
+      if (*reason == FinishReason::kTimeLimit)
+        chunk.completion->error = Unavailable("the request's time ran out while it waited");
+      LogInfo("a request was given up after {:.0f} ms in the queue", Milliseconds(now - request->submitted));
       ++stats_.finished[static_cast<size_t>(*reason)];
       completions_.emplace_back(std::move(request->generation), std::move(chunk));
     } else if (Sequence* sequence = ChooseSequence(request->generation->request())) {
@@ -108,6 +112,8 @@ void Scheduler::Admit() {
     }
     request = pending_.erase(request);
   }
+  published_stats_.running =
+      static_cast<int>(std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy(); }));
 }
 
 // The idle sequence whose memory shares the longest prefix with the prompt; the least recently used of equals.
@@ -258,6 +264,7 @@ void Scheduler::Loop() {
     work_.wait(lock, [this] { return drain_until_ || !pending_.empty() || !commands_.empty(); });
     if (drain_until_ && pending_.empty() && commands_.empty()) {
       stepping_ = false;
+      stopped_.notify_all();
       return;
     }
   }
@@ -271,9 +278,9 @@ void Scheduler::Drain(Duration limit) {
   work_.notify_one();
 }
 
-bool Scheduler::stopped() const {
-  const std::lock_guard lock(mutex_);
-  return !stepping_;
+void Scheduler::WaitUntilStopped() {
+  std::unique_lock lock(mutex_);
+  stopped_.wait(lock, [this] { return !stepping_; });
 }
 
 }  // namespace outrider

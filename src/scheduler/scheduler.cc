@@ -131,7 +131,10 @@ void Scheduler::CommitToken(const Turn& turn) {
   Sequence& sequence = *turn.sequence;
   const GenerationRequest& request = sequence.generation->request();
   if (turn.drawn == kNoToken) {
-    Finish(sequence, FinishReason::kError, InvalidArgument("the grammar allows no token here", "grammar"));
+    Finish(sequence, FinishReason::kError,
+           request.sampling.grammar.text.empty()
+               ? Internal("no token can be drawn: all are banned, or the logits are not numbers")
+               : InvalidArgument("the grammar allows no token here", "grammar"));
     return;
   }
   const TimePoint now = clock_.Now();

@@ -57,7 +57,7 @@ class Scheduler {
   // No new requests from now on; accepted ones may finish within `limit`, then are cut with kTimeLimit. Returns at
   // once; a second call can only shorten the limit.
   void Drain(Duration limit);
-  bool stopped() const;  // all is done and the thread of Start has ended
+  void WaitUntilStopped();  // until all is done and the thread of Start has ended
 
   SchedulerStats Stats() const;
   std::vector<SlotStatus> Slots() const;
@@ -115,8 +115,9 @@ class Scheduler {
   SchedulerStats stats_;
   std::optional<TimePoint> cut_at_;  // when draining ends
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable work_;
+  mutable std::mutex mutex_;         // guards what follows
+  std::condition_variable work_;     // there is something to do
+  std::condition_variable stopped_;  // stepping_ became false
   std::deque<PendingRequest> pending_;
   std::deque<std::function<void()>> commands_;
   std::optional<TimePoint> drain_until_;  // set by Drain

@@ -55,6 +55,9 @@ std::string Caveat(const ContextSettings& settings) {
 
 // A device other than the CPU that takes layers; "" if there is none.
 std::string OtherDevice(const ModelOptions& options) {
+  for (const std::string& text : options.tensor_overrides) {
+    if (!text.ends_with("=CPU")) return text.substr(text.rfind('=') + 1);
+  }
   if (options.gpu_layers == 0 || (options.devices.size() == 1 && options.devices[0] == "none")) return "";
   for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
     ggml_backend_dev_t device = ggml_backend_dev_get(i);

@@ -77,6 +77,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   params.kv_unified = settings->unified_memory;
   params.offload_kqv = options.kv_offload;
   params.no_perf = true;
+  if (options.exactness == Exactness::kAuto) params.op_offload = false;  // wide batches would be sent to a device
 
   ErrorLogCapture errors;
   ContextPtr context(llama_init_from_model(model->handle(), params));
@@ -146,9 +147,16 @@ Status LlamaEngine::Decode(const Batch& batch) {
   view.logits = wants_logits_.data();
 
   ErrorLogCapture errors;
-  const int32_t code = llama_decode(context_.get(), view);
+  int32_t code = 0;
+  std::string reason;
+  try {
+    code = llama_decode(context_.get(), view);
+  } catch (const std::exception& error) {  // out of memory, or a device that failed
+    code = -1;
+    reason = fmt::format(": {}", error.what());
+  }
   if (code != 0) {
-    const std::string reason = errors.text().empty() ? "" : ": " + errors.text().substr(0, errors.text().find('\n'));
+    if (!errors.text().empty()) reason = ": " + errors.text().substr(0, errors.text().find('\n'));
     return Internal(
         fmt::format("the engine could not decode a batch of {} rows (code {}){}", batch.size(), code, reason));
   }
@@ -165,7 +173,8 @@ std::span<const float> LlamaEngine::Logits(int row) {
 Pos LlamaEngine::TruncateTo(SeqId seq, Pos length) {
   Pos& current = lengths_[static_cast<size_t>(seq)];
   llama_memory_t memory = llama_get_memory(context_.get());
-  bool kept = length >= current || (length > 0 && llama_memory_seq_rm(memory, seq, length, -1));
+  // Cells past `current` may be there after a failed decode.
+  bool kept = length > 0 && llama_memory_seq_rm(memory, seq, std::min(length, current), -1);
   if (kept && length < current) {
     // Layers with a sliding window have forgotten what lies before it: going back is possible only while the window is
     // whole.
@@ -180,7 +189,12 @@ Pos LlamaEngine::TruncateTo(SeqId seq, Pos length) {
 }
 
 Result<std::vector<uint8_t>> LlamaEngine::SaveSequence(SeqId seq) {
-  std::vector<uint8_t> state(llama_state_seq_get_size(context_.get(), seq));
+  std::vector<uint8_t> state;
+  try {
+    state.resize(llama_state_seq_get_size(context_.get(), seq));
+  } catch (const std::bad_alloc&) {
+    return Internal(fmt::format("there is not enough memory to copy that of sequence {}", seq));
+  }
   if (llama_state_seq_get_data(context_.get(), state.data(), state.size(), seq) != state.size()) {
     return Internal(fmt::format("the memory of sequence {} could not be copied", seq));
   }

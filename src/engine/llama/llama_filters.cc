@@ -4,6 +4,7 @@
 #include <llama.h>
 
 #include <cstddef>
+#include <limits>
 
 #include "base/log.h"
 #include "engine/llama/backend.h"
@@ -22,30 +23,46 @@ class LlamaFilter : public Filter {
   explicit LlamaFilter(llama_sampler* sampler) : sampler_(sampler) {}
 
   void Apply(Candidates& candidates) override {
-    if (broken_) return;
-    llama_token_data_array array{reinterpret_cast<llama_token_data*>(candidates.data), candidates.size, -1,
-                                 candidates.sorted};
-    llama_sampler_apply(sampler_.get(), &array);
-    candidates = {reinterpret_cast<Candidate*>(array.data), array.size, array.sorted};
-  }
-
-  void Accept(Token token) override {
-    if (broken_) return;
+    if (failed_) return Forbid(candidates);
     try {
-      llama_sampler_accept(sampler_.get(), token);
+      llama_token_data_array array{reinterpret_cast<llama_token_data*>(candidates.data), candidates.size, -1,
+                                   candidates.sorted};
+      llama_sampler_apply(sampler_.get(), &array);
+      candidates = {reinterpret_cast<Candidate*>(array.data), array.size, array.sorted};
     } catch (const std::exception& error) {
-      // Only a grammar throws, when a token outside of it is forced on it; it constrains nothing from then on.
-      LogDebug("a grammar did not accept token {}: {}", token, error.what());
-      broken_ = true;
+      Fail(error);
+      Forbid(candidates);
     }
   }
 
+  void Accept(Token token) override {
+    if (failed_) return;
+    try {
+      llama_sampler_accept(sampler_.get(), token);
+    } catch (const std::exception& error) {
+      Fail(error);
+    }
+  }
+
+  bool failed() const { return failed_; }
+
  private:
+  // Only a grammar fails, when a token outside of it is forced on it. From then on it allows nothing, which ends the
+  // generation with an error: better than text that breaks the promise the client asked for.
+  void Fail(const std::exception& error) {
+    LogDebug("a grammar failed: {}", error.what());
+    failed_ = true;
+  }
+
+  static void Forbid(Candidates& candidates) {
+    for (Candidate& candidate : candidates) candidate.logit = -std::numeric_limits<float>::infinity();
+  }
+
   struct FreeSampler {
     void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
   };
   std::unique_ptr<llama_sampler, FreeSampler> sampler_;
-  bool broken_ = false;
+  bool failed_ = false;
 };
 
 std::unique_ptr<Filter> Wrap(llama_sampler* sampler) {
@@ -117,12 +134,19 @@ Result<std::unique_ptr<Filter>> LlamaFilterFactory::Grammar(const GrammarOptions
     return InvalidArgument(fmt::format("the grammar does not parse{}{}", reason.empty() ? "" : ": ", reason),
                            "grammar");
   }
-  auto grammar = Wrap(sampler);
-  if (!options.lazy && !options.prefill.empty()) {
-    for (Token token : model_->tokenizer().Tokenize(options.prefill, /*add_bos=*/false, SpecialTokens::kParse))
-      grammar->Accept(token);
+  auto grammar = std::make_unique<LlamaFilter>(sampler);
+  if (!options.lazy) {
+    const LlamaTokenizer& tokenizer = model_->tokenizer();
+    for (Token token : tokenizer.Tokenize(options.prefill, /*add_bos=*/false, SpecialTokens::kParse)) {
+      // libllama aborts on an end token inside a grammar.
+      if (!tokenizer.EndsGeneration(token)) grammar->Accept(token);
+      if (tokenizer.EndsGeneration(token) || grammar->failed()) {
+        return InvalidArgument(
+            "the beginning of the answer that the conversation gives does not fit the format asked for", "messages");
+      }
+    }
   }
-  return grammar;
+  return Result<std::unique_ptr<Filter>>(std::move(grammar));
 }
 
 }  // namespace outrider

@@ -1,6 +1,7 @@
 // libllama's samplers as filters.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -26,7 +27,8 @@ class LlamaFilterFactory : public FilterFactory {
   Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) override;
 
  private:
-  int LookBack(int last_n) const { return last_n < 0 ? sequence_length_ : last_n; }
+  // libllama allocates the whole window at once; none is longer than a sequence.
+  int LookBack(int last_n) const { return last_n < 0 ? sequence_length_ : std::min(last_n, sequence_length_); }
 
   const std::shared_ptr<const LlamaModel> model_;
   const Pos sequence_length_;

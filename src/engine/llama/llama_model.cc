@@ -52,6 +52,26 @@ Status ExplainLoadFailure(const std::string& path, const std::string& errors) {
   return InvalidArgument(fmt::format("model '{}' cannot be loaded: {}", path, last));
 }
 
+// FNV-1a over the size and 256 samples of the file: cheap for any size, and other weights differ everywhere.
+uint64_t Fingerprint(const std::string& path) {
+  constexpr uint64_t kSamples = 256, kSampleBytes = 1024;
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto mix = [&hash](const char* data, size_t size) {
+    for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<unsigned char>(data[i])) * 0x100000001b3;
+  };
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<uint64_t>(file.tellg());
+  mix(reinterpret_cast<const char*>(&size), sizeof size);
+  std::vector<char> sample(kSampleBytes);
+  for (uint64_t i = 0; i < kSamples; ++i) {
+    file.seekg(static_cast<std::streamoff>(size / kSamples * i));
+    file.read(sample.data(), static_cast<std::streamsize>(sample.size()));
+    mix(sample.data(), static_cast<size_t>(file.gcount()));
+    file.clear();
+  }
+  return hash;
+}
+
 Result<llama_split_mode> ParseSplitMode(const std::string& name) {
   if (name == "none") return LLAMA_SPLIT_MODE_NONE;
   if (name == "layer") return LLAMA_SPLIT_MODE_LAYER;
@@ -127,7 +147,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   ErrorLogCapture errors;
   llama_model* model = llama_model_load_from_file(options.path.c_str(), load.params);
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
-  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, std::move(weights.caveat)));
+  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat)));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));

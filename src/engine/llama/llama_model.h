@@ -22,6 +22,9 @@ class LlamaModel {
   llama_model* handle() { return handle_.get(); }
   const LlamaTokenizer& tokenizer() const { return tokenizer_; }
 
+  // Equal for the same file content (by samples of it), different for any other model.
+  uint64_t fingerprint() const { return fingerprint_; }
+
   // "" if logits of a row do not depend on the rows beside it; else why they may.
   const std::string& exactness_caveat() const { return exactness_caveat_; }
 
@@ -34,14 +37,18 @@ class LlamaModel {
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
-  LlamaModel(llama_model* model, std::string exactness_caveat)
-      : handle_(model), tokenizer_(llama_model_get_vocab(model)), exactness_caveat_(std::move(exactness_caveat)) {}
+  LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat)
+      : handle_(model),
+        tokenizer_(llama_model_get_vocab(model)),
+        fingerprint_(fingerprint),
+        exactness_caveat_(std::move(exactness_caveat)) {}
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
   };
   std::unique_ptr<llama_model, Free> handle_;
   LlamaTokenizer tokenizer_;
+  uint64_t fingerprint_;
   std::string exactness_caveat_;
 };
 

@@ -4,8 +4,10 @@
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <gguf.h>
+#include <llama.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -103,6 +105,24 @@ class Product {
   ggml_tensor* weights_;
 };
 
+// The file of one part of a split model, by its naming scheme.
+std::string PartPath(const std::string& first, int part, int parts) {
+  std::array<char, 4096> prefix{}, path{};
+  if (part == 0 || llama_split_prefix(prefix.data(), prefix.size(), first.c_str(), 0, parts) <= 0) return first;
+  llama_split_path(path.data(), path.size(), prefix.data(), part, parts);
+  return path.data();
+}
+
+void AddWeightTypes(const gguf_context* file, ggml_context* tensors, std::set<ggml_type>& types) {
+  for (int64_t i = 0; i < gguf_get_n_tensors(file); ++i) {
+    const ggml_tensor* tensor = ggml_get_tensor(tensors, gguf_get_tensor_name(file, i));
+    // Convolutions and state-space parameters have two dimensions too, but enter no matrix product.
+    const std::string_view name = ggml_get_name(tensor);
+    const bool multiplied = ggml_n_dims(tensor) >= 2 && name.ends_with(".weight") && name.find("conv") == name.npos;
+    if (multiplied) types.insert(tensor->type);
+  }
+}
+
 }  // namespace
 
 bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
@@ -130,17 +150,16 @@ bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
 }
 
 std::vector<ggml_type> WeightTypes(const std::string& path) {
-  ggml_context* raw = nullptr;
-  GgufPtr file(gguf_init_from_file(path.c_str(), {true, &raw}));
-  ContextPtr tensors(raw);
-  if (!file) return {};
   std::set<ggml_type> types;
-  for (int64_t i = 0; i < gguf_get_n_tensors(file.get()); ++i) {
-    const ggml_tensor* tensor = ggml_get_tensor(tensors.get(), gguf_get_tensor_name(file.get(), i));
-    // Convolutions and state-space parameters have two dimensions too, but enter no matrix product.
-    const std::string_view name = ggml_get_name(tensor);
-    const bool multiplied = ggml_n_dims(tensor) >= 2 && name.ends_with(".weight") && name.find("conv") == name.npos;
-    if (multiplied) types.insert(tensor->type);
+  int parts = 1;
+  for (int part = 0; part < parts; ++part) {
+    ggml_context* raw = nullptr;
+    GgufPtr file(gguf_init_from_file(PartPath(path, part, parts).c_str(), {true, &raw}));
+    ContextPtr tensors(raw);
+    if (!file) break;
+    const int64_t split_count = gguf_find_key(file.get(), "split.count");
+    if (part == 0 && split_count >= 0) parts = std::max<int>(1, gguf_get_val_u16(file.get(), split_count));
+    AddWeightTypes(file.get(), tensors.get(), types);
   }
   return {types.begin(), types.end()};
 }

@@ -21,7 +21,7 @@ enum class WeightLayout {
 // Tries 1 to 16 and some larger numbers of rows, on the CPU backend.
 bool RowsAreIndependent(ggml_type type, WeightLayout layout);
 
-// Types of the two-dimensional weights of a GGUF file (all parts of a split one count by their first); empty if it
+// Types of the weights of a GGUF file, all parts of a split one included, that enter matrix products; empty if it
 // cannot be read.
 std::vector<ggml_type> WeightTypes(const std::string& path);
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "api/fields.h"
+#include "api/protocol.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "chat/chat_template.h"
@@ -46,7 +47,7 @@ void AddToolResult(const std::string& call_id, const std::string& text, ChatInpu
 Status AddTool(const std::string& name, const std::string& description, const Json& parameters,
                const std::string& field, ChatInput* input);
 
-// The answer must be a call of this tool. `field` is where the request names it.
+// The answer must be a call of this tool. `field` is where the request names it. The tools need not be checked yet.
 Status RequireTool(const std::string& name, const std::string& field, ChatInput* input);
 
 // The answer must match the schema that `format` has under "schema".

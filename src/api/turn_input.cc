@@ -1,8 +1,10 @@
-#include "api/messages_turns.h"
+#include "api/turn_input.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "api/prepare.h"
 
 namespace outrider {
 
@@ -87,7 +89,7 @@ Status AddTool(const std::string& name, const std::string& description, const Js
 
 Status RequireTool(const std::string& name, const std::string& field, ChatInput* input) {
   for (const Json& tool : input->tools) {
-    if (tool["function"]["name"] != name) continue;
+    if (FieldReader(FieldReader(tool).At("function")).At("name") != name) continue;
     input->tools = Json::array({Json(tool)});
     input->tool_choice = ToolChoice::kRequired;
     return {};

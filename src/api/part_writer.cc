@@ -1,4 +1,4 @@
-#include "api/messages_parts.h"
+#include "api/part_writer.h"
 
 #include <algorithm>
 #include <utility>

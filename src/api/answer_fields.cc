@@ -1,25 +1,17 @@
-// Pieces of answers that several protocols share: ids, timings, finish reasons, event framing.
+#include "api/answer_fields.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "api/fields.h"
-#include "chat/random_id.h"
-
 namespace outrider {
 namespace {
-
-constexpr size_t kIdLength = 24;
 
 double Ratio(double numerator, double denominator) {
   return denominator > 0 ? numerator / denominator : 0;
 }
 
 }  // namespace
-
-std::string MakeId(const char* prefix) {
-  return fmt::format("{}{}", prefix, RandomLetters(kIdLength));
-}
 
 Json TimingsJson(const GenerationTimings& timings) {
   // The first token comes out of the prompt's last batch: n tokens take n - 1 steps of generation.
@@ -35,6 +27,29 @@ Json TimingsJson(const GenerationTimings& timings) {
       {"predicted_per_token_ms", Ratio(timings.generate_ms, steps)},
       {"predicted_per_second", Ratio(1000.0 * steps, timings.generate_ms)},
   };
+}
+
+Json SettingsJson(const SamplingOptions& sampling, int max_tokens) {
+  return {{"seed", sampling.seed},
+          {"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"top_n_sigma", sampling.top_n_sigma},
+          {"xtc_probability", sampling.xtc_probability},
+          {"xtc_threshold", sampling.xtc_threshold},
+          {"typical_p", sampling.typical_p},
+          {"repeat_last_n", sampling.repeat_last_n},
+          {"repeat_penalty", sampling.repeat_penalty},
+          {"presence_penalty", sampling.presence_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"dry_multiplier", sampling.dry_multiplier},
+          {"dry_base", sampling.dry_base},
+          {"dry_allowed_length", sampling.dry_allowed_length},
+          {"dry_penalty_last_n", sampling.dry_penalty_last_n},
+          {"dry_sequence_breakers", sampling.dry_sequence_breakers},
+          {"max_tokens", max_tokens},
+          {"n_predict", max_tokens}};
 }
 
 const char* OpenAiFinishReason(const Completion& completion, bool has_tool_calls) {

@@ -1,4 +1,5 @@
-// What /v1/chat/completions and /v1/completions have in common.
+// What /v1/chat/completions and /v1/completions have in common: the objects their answers are wrapped in, and the
+// fields that ask for streams.
 #pragma once
 
 #include <string>
@@ -19,6 +20,9 @@ class OpenAiEnvelope {
   // `choice` null: an empty list of choices.
   Json Make(const char* object, Json choice) const;
 
+  // The event after the last choice if stream_options.include_usage asks for it.
+  std::string UsageEvent(const char* object, const GenerationTimings& timings) const;
+
  private:
   const std::string id_;
   const int64_t created_;  // seconds since the epoch
@@ -27,11 +31,10 @@ class OpenAiEnvelope {
 
 Json OpenAiUsage(const GenerationTimings& timings);
 
+// What OpenAI does not send: the seed that repeats this answer, and llama.cpp's timings.
+void AddOurs(const Completion& completion, Json* answer);
+
 // "stream" and "stream_options.include_usage".
 Status ReadStreamFields(const Json& body, bool* stream, bool* include_usage);
-
-// "prompt": a string, a list with one string, token ids, or a mix of both; fills request->prompt and checks that it
-// fits.
-Status ReadPrompt(const Json& body, const ApiContext& context, GenerationRequest* request);
 
 }  // namespace outrider

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include "api/protocol.h"
+
+namespace outrider {
+namespace {
+
+TEST(ErrorsTest, OpenAiShape) {
+  const Json error = OpenAiError(InvalidArgument("must be a number", "temperature"));
+  EXPECT_EQ(error,
+            Json::parse(R"({"error": {"message": "temperature: must be a number", "type": "invalid_request_error",
+                                  "param": "temperature", "code": null}})"));
+  EXPECT_EQ(OpenAiError(Internal("x"))["error"]["type"], "server_error");
+  EXPECT_TRUE(OpenAiError(Internal("x"))["error"]["param"].is_null());
+  EXPECT_EQ(OpenAiError({StatusCode::kUnauthenticated, "x"})["error"]["type"], "authentication_error");
+  EXPECT_EQ(OpenAiError({StatusCode::kResourceExhausted, "x"})["error"]["type"], "rate_limit_error");
+  EXPECT_EQ(OpenAiError(NotFound("x"))["error"]["type"], "not_found_error");
+}
+
+TEST(ErrorsTest, AnthropicShape) {
+  EXPECT_EQ(
+      AnthropicError(InvalidArgument("is required", "messages")),
+      Json::parse(
+          R"({"type": "error", "error": {"type": "invalid_request_error", "message": "messages: is required"}})"));
+  EXPECT_EQ(AnthropicError(Unavailable("x"))["error"]["type"], "overloaded_error");
+  EXPECT_EQ(AnthropicError(Internal("x"))["error"]["type"], "api_error");
+}
+
+TEST(ErrorsTest, HttpStatusOfEachCode) {
+  EXPECT_EQ(HttpStatus(StatusCode::kInvalidArgument), 400);
+  EXPECT_EQ(HttpStatus(StatusCode::kUnauthenticated), 401);
+  EXPECT_EQ(HttpStatus(StatusCode::kNotFound), 404);
+  EXPECT_EQ(HttpStatus(StatusCode::kResourceExhausted), 429);
+  EXPECT_EQ(HttpStatus(StatusCode::kInternal), 500);
+  EXPECT_EQ(HttpStatus(StatusCode::kUnsupported), 501);
+  EXPECT_EQ(HttpStatus(StatusCode::kUnavailable), 503);
+}
+
+}  // namespace
+}  // namespace outrider

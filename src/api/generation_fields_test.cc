@@ -1,0 +1,173 @@
+#include "api/generation_fields.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "api/api_test_util.h"
+
+namespace outrider {
+namespace {
+
+GenerationRequest Read(const Json& body, const ApiContext& context) {
+  GenerationRequest request;
+  const Status status = ReadGenerationFields(body, context, &request);
+  EXPECT_TRUE(status.ok()) << status.field() << ": " << status.message();
+  return request;
+}
+
+TEST(GenerationFieldsTest, DefaultsComeFromTheServer) {
+  TestContext context;
+  context.api.sampling.temperature = 0.1f;
+  context.api.sampling.seed = 42;
+  context.api.random_seed = false;
+  const GenerationRequest request = Read(Json::object(), context.api);
+  EXPECT_EQ(request.sampling.temperature, 0.1f);
+  EXPECT_EQ(request.sampling.seed, 42u);
+  EXPECT_EQ(request.time_limit, Duration::max());
+}
+
+TEST(GenerationFieldsTest, EveryFieldArrives) {
+  const TestContext context;
+  const GenerationRequest request = Read(Json::parse(R"({"temperature": 0, "top_k": -1, "top_p": 0.5, "min_p": 0.25,
+      "typical_p": 0.75, "top_n_sigma": 2, "xtc_probability": 0.5, "xtc_threshold": 0.25, "repeat_last_n": -1,
+      "repeat_penalty": 1.5, "presence_penalty": -1, "frequency_penalty": 1, "dry_multiplier": 0.5, "dry_base": 2,
+      "dry_allowed_length": 3, "dry_penalty_last_n": 5, "dry_sequence_breakers": ["."], "seed": 18446744073709551615,
+      "ignore_eos": true, "id_slot": 3, "cache_prompt": false, "t_max_predict_ms": 250, "stop": "END", "n": 1})"),
+                                         context.api);
+  const SamplingOptions& sampling = request.sampling;
+  EXPECT_EQ(sampling.temperature, 0.0f);
+  EXPECT_EQ(sampling.top_k, 0);
+  EXPECT_EQ(sampling.top_p, 0.5f);
+  EXPECT_EQ(sampling.min_p, 0.25f);
+  EXPECT_EQ(sampling.typical_p, 0.75f);
+  EXPECT_EQ(sampling.top_n_sigma, 2.0f);
+  EXPECT_EQ(sampling.xtc_probability, 0.5f);
+  EXPECT_EQ(sampling.xtc_threshold, 0.25f);
+  EXPECT_EQ(sampling.repeat_last_n, -1);
+  EXPECT_EQ(sampling.repeat_penalty, 1.5f);
+  EXPECT_EQ(sampling.presence_penalty, -1.0f);
+  EXPECT_EQ(sampling.frequency_penalty, 1.0f);
+  EXPECT_EQ(sampling.dry_multiplier, 0.5f);
+  EXPECT_EQ(sampling.dry_base, 2.0f);
+  EXPECT_EQ(sampling.dry_allowed_length, 3);
+  EXPECT_EQ(sampling.dry_penalty_last_n, 5);
+  EXPECT_EQ(sampling.dry_sequence_breakers, std::vector<std::string>{"."});
+  EXPECT_EQ(sampling.seed, std::numeric_limits<uint64_t>::max());
+  EXPECT_TRUE(request.ignore_eos);
+  EXPECT_EQ(request.slot, 3);
+  EXPECT_FALSE(request.reuse_prefix);
+  EXPECT_EQ(request.time_limit, std::chrono::milliseconds(250));
+  EXPECT_EQ(request.stop, std::vector<std::string>{"END"});
+}
+
+TEST(GenerationFieldsTest, SeedsAreRandomUnlessGiven) {
+  const TestContext context;
+  std::set<uint64_t> seeds;
+  for (int i = 0; i < 4; ++i) seeds.insert(Read({{"seed", -1}}, context.api).sampling.seed);
+  EXPECT_GT(seeds.size(), 1u);
+  EXPECT_EQ(Read({{"seed", 5}}, context.api).sampling.seed, 5u);
+  EXPECT_EQ(Read({{"seed", -2}}, context.api).sampling.seed, static_cast<uint64_t>(int64_t{-2}));
+}
+
+TEST(GenerationFieldsTest, LogitBiasInAllItsForms) {
+  const TestContext context;
+  using Biases = std::vector<std::pair<Token, float>>;
+  constexpr float kBanned = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Read(Json::parse(R"({"logit_bias": {"65": -100, "66": 5, "ab": 1}})"), context.api).sampling.logit_bias,
+            (Biases{{65, kBanned}, {66, 5.0f}, {'a', 1.0f}, {'b', 1.0f}}));
+  EXPECT_EQ(Read(Json::parse(R"({"logit_bias": [[65, false], ["c", -1.5]]})"), context.api).sampling.logit_bias,
+            (Biases{{65, kBanned}, {'c', -1.5f}}));
+}
+
+TEST(GenerationFieldsTest, NonsenseIsRefusedByName) {
+  const TestContext context;
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"temperature": -1})", "temperature"},
+      {R"({"temperature": "hot"})", "temperature"},
+      {R"({"temperature": 101})", "temperature"},
+      {R"({"top_p": 1.5})", "top_p"},
+      {R"({"top_k": -2})", "top_k"},
+      {R"({"top_k": 1.5})", "top_k"},
+      {R"({"min_p": -0.1})", "min_p"},
+      {R"({"repeat_penalty": 0})", "repeat_penalty"},
+      {R"({"dry_base": 0.5})", "dry_base"},
+      {R"({"dry_sequence_breakers": 5})", "dry_sequence_breakers"},
+      {R"({"seed": "x"})", "seed"},
+      {R"({"seed": 1.5})", "seed"},
+      {R"({"stop": 5})", "stop"},
+      {R"({"stop": ""})", "stop"},
+      {R"({"stop": ["a", 5]})", "stop"},
+      {R"({"stop": ["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"]})", "stop"},
+      {R"({"ignore_eos": 1})", "ignore_eos"},
+      {R"({"id_slot": 4})", "id_slot"},
+      {R"({"n": 2})", "n"},
+      {R"({"n": 0})", "n"},
+      {R"({"logit_bias": 5})", "logit_bias"},
+      {R"({"logit_bias": {"258": 1}})", "logit_bias"},
+      {R"({"logit_bias": {"-1": 1}})", "logit_bias"},
+      {R"({"logit_bias": {"99999999999": 1}})", "logit_bias"},
+      {R"({"logit_bias": {"": 1}})", "logit_bias"},
+      {R"({"logit_bias": {"65": "x"}})", "logit_bias"},
+      {R"({"logit_bias": {"65": true}})", "logit_bias"},
+      {R"({"logit_bias": {"65": 1e300}})", "logit_bias"},
+      {R"({"logit_bias": [65]})", "logit_bias"},
+      {R"({"logit_bias": [[65, 1, 2]]})", "logit_bias"},
+      {R"({"logit_bias": [[18446744073709551615, 1]]})", "logit_bias"},
+      {R"({"logit_bias": [[-5, 1]]})", "logit_bias"},
+      {R"([])", ""},
+  };
+  for (const auto& [body, field] : cases) {
+    GenerationRequest request;
+    const Status status = ReadGenerationFields(Json::parse(body), context.api, &request);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << body;
+    EXPECT_EQ(status.field(), field) << body;
+  }
+}
+
+Result<int> MaxTokens(const std::string& body, int server_limit,
+                      MaxTokensLimits limits = MaxTokensLimits::kFromMinusOne) {
+  TestContext context;
+  context.api.max_tokens = server_limit;
+  GenerationRequest request;
+  const Status status =
+      ReadMaxTokens(Json::parse(body), {"max_completion_tokens", "max_tokens"}, limits, context.api, &request);
+  if (!status.ok()) return status;
+  return request.max_tokens;
+}
+
+TEST(MaxTokensTest, FirstNameWinsAndTheServerBounds) {
+  EXPECT_EQ(*MaxTokens("{}", -1), -1);
+  EXPECT_EQ(*MaxTokens("{}", 50), 50);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 10})", 50), 10);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 100})", 50), 50);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": -1})", 50), 50);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": -1})", -1), -1);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 2147483647})", -1), 2147483647);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 5, "max_completion_tokens": 7})", -1), 7);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 5, "max_completion_tokens": null})", -1), 5);
+}
+
+TEST(MaxTokensTest, NonsenseIsRefused) {
+  for (const char* body : {R"({"max_tokens": 0})", R"({"max_tokens": -2})", R"({"max_tokens": 2147483648})",
+                           R"({"max_tokens": 1e18})", R"({"max_tokens": "5"})", R"({"max_tokens": 1.5})"}) {
+    const Result<int> result = MaxTokens(body, -1);
+    ASSERT_FALSE(result.ok()) << body;
+    EXPECT_EQ(result.status().field(), "max_tokens");
+  }
+}
+
+TEST(MaxTokensTest, ZeroAndNoLimitAreForSomeProtocolsOnly) {
+  const std::string zero = R"({"max_tokens": 0})", none = R"({"max_tokens": -1})";
+  EXPECT_FALSE(MaxTokens(zero, -1, MaxTokensLimits::kPositive).ok());
+  EXPECT_FALSE(MaxTokens(none, -1, MaxTokensLimits::kPositive).ok());
+  EXPECT_FALSE(MaxTokens(zero, -1, MaxTokensLimits::kFromMinusOne).ok());
+  EXPECT_EQ(*MaxTokens(none, -1, MaxTokensLimits::kFromMinusOne), -1);
+  EXPECT_EQ(*MaxTokens(zero, -1, MaxTokensLimits::kFromMinusOneWithZero), 0);
+  EXPECT_EQ(*MaxTokens(zero, 5, MaxTokensLimits::kFromMinusOneWithZero), 0);
+  EXPECT_EQ(*MaxTokens(none, 5, MaxTokensLimits::kFromMinusOneWithZero), 5);
+}
+
+}  // namespace
+}  // namespace outrider
