@@ -297,3 +297,36 @@ def test_a_good_request_after_all_that(server):
     answer = server.chat("What is the capital of France?")
     assert "Paris" in text_of(answer)
     assert server.slots_idle()
+
+
+# Requests that once killed a server, or libllama with it. Each must cost its sender a 400 and nobody else anything.
+KILLERS = {
+    "end token in the prefill of a schema": {
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "<|im_end|>"}],
+        "response_format": {"type": "json_object"},
+    },
+    "prefill outside of the schema": {
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Sure: "}],
+        "response_format": {"type": "json_object"},
+    },
+    "rule that may be empty, through another one": {"grammar": 'root ::= a root\na ::= b\nb ::= ""'},
+    "endless beginning": {"grammar": 'root ::= a root "x"\na ::= "" | "y"'},
+    "deep nesting": {"grammar": "root ::= " + "(" * 300_000},
+    "exponentially many paths": {"grammar": "\n".join(f"r{i} ::= r{i + 1} | r{i + 1}" for i in range(32)) + '\nr32 ::= "x"\nroot ::= r0'},
+    "huge repetition": {"grammar": 'root ::= (("a"{1,1000}){1,1000}){1,1000}'},
+}
+
+
+@pytest.mark.parametrize("name", KILLERS)
+def test_killers(server, name):
+    body = chat_request("Hi", max_tokens=4) | KILLERS[name]
+    start = time.monotonic()
+    response = server.http.post("/v1/chat/completions", json=body, timeout=seconds(10))
+    assert response.status_code == 400, response.text
+    assert time.monotonic() - start < seconds(2)
+    assert text_of(server.chat("What is the capital of France?"))
+
+
+def test_windows_longer_than_any_context_cost_no_memory(server):
+    for fields in ({"repeat_last_n": 2**31 - 1, "repeat_penalty": 1.1}, {"dry_penalty_last_n": 2**31 - 1, "dry_multiplier": 0.5}):
+        assert text_of(server.chat("Hi", max_tokens=4, **fields)) is not None

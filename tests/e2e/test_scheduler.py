@@ -1,5 +1,7 @@
 """What the scheduler owes its requests: limits, stops, whole characters, reuse, fairness, cancelling, a clean end."""
 
+import contextlib
+import socket
 import threading
 import time
 
@@ -212,6 +214,8 @@ class TestCancel:
         with pytest.raises(httpx.ReadTimeout):
             server.http.post("/completion", json=endless(), timeout=seconds(0.3))
         eventually(server.slots_idle, "the slot to be idle", timeout=2)
+        generated = server.get("/slots")[0]["next_token"][0]["n_decoded"]
+        assert generated < 2000, f"{generated} tokens for nobody"
 
     def test_giving_up_while_waiting(self, serve):
         server = serve(*ONE_SLOT)
@@ -293,6 +297,18 @@ class TestShutdown:
             server.terminate()
             assert server.wait_exit() == 0
             assert time.monotonic() - start < seconds(3)
+
+    def test_a_peer_that_drips_cannot_keep_it(self):
+        with Server() as server, socket.create_connection(("127.0.0.1", server.port)) as peer:
+            peer.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+            start = time.monotonic()
+            server.terminate()
+            while server.child.poll() is None and time.monotonic() - start < seconds(10):
+                with contextlib.suppress(OSError):
+                    peer.sendall(b" ")
+                time.sleep(0.1)
+            assert server.wait_exit() == 0
+            assert time.monotonic() - start < seconds(5)
 
     def refuses(self, server) -> bool:
         try:

@@ -4,6 +4,7 @@ import re
 import socket
 import struct
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,12 @@ BROKEN_FILES = {
 
 
 class TestRefusals:
+    def test_empty_key(self):
+        assert_refused(*serve_arguments(DRAFT_MODEL), "--host", "0.0.0.0", "--api-key", "", saying="--api-key is empty", timeout=10)
+
+    def test_impossible_slot_path(self):
+        assert_refused(*serve_arguments(DRAFT_MODEL), "--slot-save-path", "x" * 300, saying="is not a directory", timeout=10)
+
     def test_missing_file(self):
         assert_refused(*serve_arguments("/nowhere/model.gguf"), saying=r"/nowhere/model\.gguf", timeout=5)
 
@@ -198,3 +205,8 @@ def test_default_model():
         assert time.monotonic() - start < seconds(5), "a second start takes less than 5 s"
         checked(server.http.get("/health"))
         assert "Paris" in text_of(server.chat("What is the capital of France?"))
+
+
+def test_flags_page_is_what_the_program_says():
+    page = Path(__file__).parents[2] / "docs" / "FLAGS.md"
+    assert run_outrider("serve", "--help-markdown").stdout == page.read_text(), "run: outrider serve --help-markdown > docs/FLAGS.md"
