@@ -20,20 +20,22 @@ using httplib::Response;
 // How often a thread that waits for the model looks whether its client is still there.
 constexpr std::chrono::milliseconds kDisconnectCheck{20};
 
-enum class ErrorShape { kOpenAi, kAnthropic };
-
 void SendJson(Response& response, const Json& body, int status = 200) {
   response.status = status;
   response.set_content(DumpJson(body) + "\n", "application/json");
 }
 
-void SendError(Response& response, const Status& error, ErrorShape shape = ErrorShape::kOpenAi) {
-  SendJson(response, shape == ErrorShape::kOpenAi ? OpenAiError(error) : AnthropicError(error),
-           HttpStatus(error.code()));
+// In the shape the endpoint's clients know.
+void SendError(const Request& request, Response& response, const Status& error, int status) {
+  SendJson(response, request.path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error), status);
 }
 
-void SendResult(Response& response, const Result<Json>& result, ErrorShape shape = ErrorShape::kOpenAi) {
-  result.ok() ? SendJson(response, *result) : SendError(response, result.status(), shape);
+void SendError(const Request& request, Response& response, const Status& error) {
+  SendError(request, response, error, HttpStatus(error.code()));
+}
+
+void SendResult(const Request& request, Response& response, const Result<Json>& result) {
+  result.ok() ? SendJson(response, *result) : SendError(request, response, result.status());
 }
 
 bool IsOpenPath(const std::string& path) {
@@ -70,28 +72,27 @@ struct HttpServer::Impl {
   }
 
   // An endpoint from JSON to JSON.
-  void PostJson(const std::string& path, std::function<Result<Json>(const Json&)> answer,
-                ErrorShape shape = ErrorShape::kOpenAi) {
-    Post(path, [answer = std::move(answer), shape](const Request& request, Response& response) {
+  void PostJson(const std::string& path, std::function<Result<Json>(const Json&)> answer) {
+    Post(path, [answer = std::move(answer)](const Request& request, Response& response) {
       auto body = ParseJson(request.body);
-      SendResult(response, body.ok() ? answer(*body) : Result<Json>(body.status()), shape);
+      SendResult(request, response, body.ok() ? answer(*body) : Result<Json>(body.status()));
     });
   }
 
   // An endpoint that generates.
-  void PostCall(const std::string& path, ParseCall parse, ErrorShape shape = ErrorShape::kOpenAi) {
-    Post(path, [this, parse, shape](const Request& request, Response& response) {
+  void PostCall(const std::string& path, ParseCall parse) {
+    Post(path, [this, parse](const Request& request, Response& response) {
       auto body = ParseJson(request.body);
-      if (!body.ok()) return SendError(response, body.status(), shape);
+      if (!body.ok()) return SendError(request, response, body.status());
       auto call = parse(*body, services.api);
-      if (!call.ok()) return SendError(response, call.status(), shape);
+      if (!call.ok()) return SendError(request, response, call.status());
       auto generation = services.scheduler.Submit(std::move(call->generation));
       if (!generation.ok()) {
         if (generation.status().code() == StatusCode::kResourceExhausted)
           response.set_header("Retry-After", RetryAfter());
-        return SendError(response, generation.status(), shape);
+        return SendError(request, response, generation.status());
       }
-      Run(*generation, std::move(*call), shape, request, response);
+      Run(*generation, std::move(*call), request, response);
     });
   }
 
@@ -113,14 +114,13 @@ struct HttpServer::Impl {
     return std::nullopt;
   }
 
-  void Run(std::shared_ptr<Generation> generation, Call call, ErrorShape shape, const Request& request,
-           Response& response) {
+  void Run(std::shared_ptr<Generation> generation, Call call, const Request& request, Response& response) {
     const auto client_is_there = [&request] { return !request.is_connection_closed(); };
     auto chunk = NextChunk(*generation, client_is_there);
     if (!chunk) return;
     // What fails before the first byte is an HTTP error, stream or not.
     if (chunk->completion && !chunk->completion->error.ok())
-      return SendError(response, chunk->completion->error, shape);
+      return SendError(request, response, chunk->completion->error);
     if (call.stream) return Stream(std::move(generation), std::move(call), std::move(*chunk), response);
 
     call.writer->Append(*chunk);
@@ -129,7 +129,7 @@ struct HttpServer::Impl {
       if (!chunk) return;
       call.writer->Append(*chunk);
     }
-    if (!chunk->completion->error.ok()) return SendError(response, chunk->completion->error, shape);
+    if (!chunk->completion->error.ok()) return SendError(request, response, chunk->completion->error);
     SendJson(response, call.writer->Whole());
   }
 
@@ -181,15 +181,13 @@ struct HttpServer::Impl {
     for (const char* path : {"/v1/chat/completions", "/chat/completions"}) PostCall(path, ParseChatCompletion);
     PostCall("/v1/completions", ParseTextCompletion);
     for (const char* path : {"/v1/responses", "/responses"}) PostCall(path, ParseResponse);
-    PostCall("/v1/messages", ParseMessages, ErrorShape::kAnthropic);
+    PostCall("/v1/messages", ParseMessages);
     for (const char* path : {"/completion", "/completions"}) PostCall(path, ParseLlamaCompletion);
 
     PostJson("/tokenize", [&api](const Json& body) { return TokenizeJson(body, api); });
     PostJson("/detokenize", [&api](const Json& body) { return DetokenizeJson(body, api); });
     PostJson("/apply-template", [&api](const Json& body) { return ApplyTemplateJson(body, api); });
-    PostJson(
-        "/v1/messages/count_tokens", [&api](const Json& body) { return CountMessageTokens(body, api); },
-        ErrorShape::kAnthropic);
+    PostJson("/v1/messages/count_tokens", [&api](const Json& body) { return CountMessageTokens(body, api); });
     for (const char* path : {"/v1/embeddings", "/embeddings"}) {
       PostJson(path, [this](const Json& body) -> Result<Json> {
         if (services.embedder == nullptr) return Unsupported("start the server with --embeddings to get embeddings");
@@ -198,8 +196,9 @@ struct HttpServer::Impl {
     }
     Post("/slots/:id", [this](const Request& request, Response& response) {
       const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
-      SendResult(response, SlotAction(id, action, request.body, options.slot_save_path, services.info.model_fingerprint,
-                                      services.scheduler));
+      SendResult(request, response,
+                 SlotAction(id, action, request.body, options.slot_save_path, services.info.model_fingerprint,
+                            services.scheduler));
     });
   }
 
@@ -221,9 +220,8 @@ struct HttpServer::Impl {
       if (may) return httplib::Server::HandlerResponse::Unhandled;
       response.set_header("WWW-Authenticate", "Bearer");
       SendError(
-          response,
-          Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'"),
-          request.path.starts_with("/v1/messages") ? ErrorShape::kAnthropic : ErrorShape::kOpenAi);
+          request, response,
+          Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'"));
       return httplib::Server::HandlerResponse::Handled;
     });
     // Errors that httplib itself answers come without a body.
@@ -233,16 +231,17 @@ struct HttpServer::Impl {
       if (status == 404) {
         if (const auto known = methods.find(request.path); known != methods.end() && known->second != request.method) {
           response.set_header("Allow", known->second);
-          return SendJson(response,
-                          OpenAiError(InvalidArgument(fmt::format("{} takes {}", request.path, known->second))), 405);
+          return SendError(request, response, InvalidArgument(fmt::format("{} takes {}", request.path, known->second)),
+                           405);
         }
-        return SendError(response, NotFound(fmt::format("{} {} does not exist; GET / lists what does", request.method,
-                                                        request.path)));
+        return SendError(
+            request, response,
+            NotFound(fmt::format("{} {} does not exist; GET / lists what does", request.method, request.path)));
       }
       const std::string message = status == 413
                                       ? fmt::format("the body is larger than {} bytes", options.max_body_bytes)
                                       : fmt::format("the request could not be read (HTTP {})", status);
-      SendJson(response, OpenAiError(InvalidArgument(message)), status);
+      SendError(request, response, InvalidArgument(message), status);
     });
     server.set_exception_handler([](const Request& request, Response& response, std::exception_ptr exception) {
       std::string what = "unknown exception";
@@ -253,7 +252,7 @@ struct HttpServer::Impl {
       } catch (...) {
       }
       LogError("{} {} failed: {}", request.method, request.path, what);
-      SendError(response, Internal("the server failed to answer this request; its log says why"));
+      SendError(request, response, Internal("the server failed to answer this request; its log says why"));
     });
   }
 };

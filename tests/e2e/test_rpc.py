@@ -1,6 +1,8 @@
 """A model spread over machines: llama.cpp's own rpc-server, here one process on loopback."""
 
+import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -20,13 +22,22 @@ def worker():
     process = Process(program, "-H", "127.0.0.1", "-p", port, "-t", "2")
     try:
         eventually(lambda: accepts(port), "the rpc-server's port")
-        yield f"127.0.0.1:{port}"
+        yield f"127.0.0.1:{port}", process
     finally:
         process.kill()
 
 
+def resident_bytes(process: Process) -> int:
+    status = Path(f"/proc/{process.child.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
 def test_chat_through_a_worker(worker):
-    with Server("--rpc", worker, "-ngl", "99") as server:
+    address, process = worker
+    before = resident_bytes(process)
+    with Server("--rpc", address, "-ngl", "99") as server:
+        assert resident_bytes(process) - before > DRAFT_MODEL.stat().st_size / 4, "the worker holds layers"
+        assert server.get("/props")["exactness"]["holds"] is False
         assert "Paris" in text_of(server.chat("What is the capital of France?"))
         assert text_of(server.chat("List five colours."))
 

@@ -52,7 +52,7 @@ void CheckRequest(const GenerationRequest& request) {
     Require(Context().tokenizer.Contains(token) && !std::isnan(bias), "biases are numbers for known tokens");
   }
   for (const std::string& stop : request.stop) Require(!stop.empty(), "stop strings are not empty");
-  Require(request.max_tokens == -1 || request.max_tokens > 0, "max_tokens is positive or unlimited");
+  Require(request.max_tokens >= -1, "max_tokens is a count or unlimited");
   Require(request.slot >= -1 && request.slot < Context().n_slots, "the slot exists");
   Require(request.sampling.temperature >= 0 && request.sampling.top_k >= 0, "sampling options are in range");
 }
