@@ -188,23 +188,31 @@ def cpu_name() -> str:
 
 
 def run_all(options, servers: list[Server]) -> list[dict]:
-    """Rows of {run, variant, concurrency, metrics}; a first round warms up and is not kept."""
-    rows = []
-    for run in range(options.runs + 1):
-        turn = run % len(servers)
-        for concurrency in options.concurrency:
-            for server in servers[turn:] + servers[:turn]:
-                metrics = measure_among(servers, server, run, concurrency, options.tokens, options.prompt_words)
-                if run:
-                    rows.append({"run": run, "variant": server.name, "concurrency": concurrency, "metrics": metrics})
-        print(
-            f"\rrun {run} of {options.runs}" + (" (warm-up)" if not run else "          "),
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+    """Rows of {run, variant, concurrency, metrics} of whole runs; a first round warms up and is not kept. Ctrl-C ends
+    it with what there is."""
+    rows: list[dict] = []
+    start = time.monotonic()
+    try:
+        for run in range(options.runs + 1):
+            rows += run_once(options, servers, run)
+            left = (time.monotonic() - start) / (run + 1) * (options.runs - run)
+            print(f"\rrun {run} of {options.runs}, about {left:.0f} s left ", end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        print("\ninterrupted; the report is of the runs that were finished", file=sys.stderr)
     print(file=sys.stderr)
     return rows
+
+
+def run_once(options, servers: list[Server], run: int) -> list[dict]:
+    turn = run % len(servers)
+    rows = []
+    for concurrency in options.concurrency:
+        for server in servers[turn:] + servers[:turn]:
+            metrics = measure_among(servers, server, run, concurrency, options.tokens, options.prompt_words)
+            rows.append({"run": run, "variant": server.name, "concurrency": concurrency, "metrics": metrics})
+    return rows if run else []
 
 
 def summarise(rows: list[dict], servers: list[Server]) -> dict:

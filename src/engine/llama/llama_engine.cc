@@ -111,9 +111,12 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, 
 
 void LlamaEngine::AttachThreads(int threads, int threads_batch) {
   ggml_threadpool_params params = ggml_threadpool_params_default(threads);
+  // Spin for a few milliseconds after a step, which bridges the gap to the next one; the default of 50 would take a
+  // core from other programs for a third of a second after every answer.
+  params.poll = 1;
   threads_.reset(ggml_threadpool_new(&params));
   if (threads_batch != threads) {
-    params = ggml_threadpool_params_default(threads_batch);
+    params.n_threads = threads_batch;
     params.paused = true;  // libllama wakes the one it uses
     threads_batch_.reset(ggml_threadpool_new(&params));
   }
