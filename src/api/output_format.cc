@@ -9,22 +9,6 @@
 namespace outrider {
 namespace {
 
-// libllama recurses into groups and along rules that begin with other rules; at ten times these numbers the stack ends.
-constexpr size_t kMaxGrammarGroups = 2000;
-constexpr size_t kMaxGrammarRules = 5000;
-
-size_t Count(std::string_view text, std::string_view part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++count;
-  return count;
-}
-
-Status CheckGrammarSize(const std::string& gbnf) {
-  if (Count(gbnf, "(") <= kMaxGrammarGroups && Count(gbnf, "::=") <= kMaxGrammarRules) return {};
-  return InvalidArgument(
-      fmt::format("is too large: at most {} rules and {} groups", kMaxGrammarRules, kMaxGrammarGroups), "grammar");
-}
-
 Status CheckConverts(const Json& schema, const std::string& field) {
   const Result<std::string> grammar = JsonSchemaToGrammar(schema);
   return grammar.ok() ? Status() : InvalidArgument(grammar.status().message(), field);
@@ -64,7 +48,6 @@ Status ReadOutputFormat(const Json& body, ChatInput* input) {
   fields.Object("json_schema", &schema);
   fields.String("grammar", &input->grammar);
   if (!fields.status().ok()) return fields.status();
-  if (const Status status = CheckGrammarSize(input->grammar); !status.ok()) return status;
   if (fields.Has("response_format")) {
     if (const Status status = ReadResponseFormat(fields.At("response_format"), &schema, &schema_field); !status.ok()) {
       return status;

@@ -44,16 +44,6 @@ TEST(OutputFormatTest, NonsenseIsRefusedByName) {
   }
 }
 
-TEST(OutputFormatTest, GrammarsThatWouldEndTheStackAreRefused) {
-  ChatInput input;
-  const std::string groups = "root ::= " + std::string(20000, '(') + "\"a\"" + std::string(20000, ')');
-  std::string chain = "root ::= a0\n";
-  for (int i = 0; i < 200000; ++i) chain += "a" + std::to_string(i) + " ::= a" + std::to_string(i + 1) + "\n";
-  EXPECT_EQ(ReadOutputFormat({{"grammar", groups}}, &input).field(), "grammar");
-  EXPECT_EQ(ReadOutputFormat({{"grammar", chain}}, &input).field(), "grammar");
-  EXPECT_TRUE(ReadOutputFormat({{"grammar", "root ::= (\"a\" | \"b\")+"}}, &input).ok());
-}
-
 TEST(OutputFormatTest, SetGrammarTakesEither) {
   GenerationRequest request;
   EXPECT_TRUE(SetGrammar("root ::= \"x\"", nullptr, &request).ok());

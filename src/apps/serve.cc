@@ -140,8 +140,8 @@ Status Serve(ServeOptions options) {
   if (options.alias.empty()) options.alias = std::filesystem::path(options.model.path).stem().string();
   ApiContext api{tokenizer,        **chat,           options.alias,     std::time(nullptr), info.sequence_length,
                  info.n_sequences, options.sampling, options.max_tokens};
-  api.sampling.seed = static_cast<uint64_t>(options.seed);
   api.random_seed = options.seed < 0;
+  api.sampling.seed = api.random_seed ? 0 : static_cast<uint64_t>(options.seed);
   const ServerInfo server_info{.model_path = options.model.path,
                                .model_description = (*model)->Description(),
                                .model_bytes = (*model)->SizeBytes(),

@@ -22,10 +22,10 @@ constexpr size_t kMaxBytes = 1 << 20;
 constexpr size_t kMaxRules = 100'000;       // groups and repetitions included
 constexpr size_t kMaxElements = 1 << 20;    // as libllama counts them, repetitions written out
 constexpr size_t kMaxNameBytes = 16 << 20;  // libllama copies a rule's name for every group in the rule
-// libllama recurses into groups with some 500 bytes of stack each. The schema converter opens a group per character of
-// a property's name when it has to exclude that name.
+// libllama recurses into groups: 8 MiB of stack last for 10,000 of them, not for 20,000. The schema converter opens a
+// group per character of a property's name when it has to exclude that name.
 constexpr int kMaxNesting = 1000;
-constexpr size_t kMaxTokenBytes = 256;  // the tokenizer's regular expressions recurse along the text
+constexpr size_t kMaxTokenBytes = 256;     // the tokenizer's regular expressions recurse along the text
 constexpr uint64_t kMaxRepetition = 2000;  // libllama's own
 constexpr uint64_t kNoMaximum = std::numeric_limits<uint64_t>::max();
 
@@ -94,7 +94,8 @@ class Parser {
     *id = static_cast<uint32_t>(grammar_.names.size());
     grammar_.names.push_back(rule_name_);
     name_bytes_ += rule_name_.size();
-    if (grammar_.names.size() > kMaxRules) return Fail(fmt::format("there are more than {} rules and groups", kMaxRules));
+    if (grammar_.names.size() > kMaxRules)
+      return Fail(fmt::format("there are more than {} rules and groups", kMaxRules));
     if (name_bytes_ > kMaxNameBytes) return Fail("a rule with so long a name has too many groups");
     return true;
   }
@@ -169,7 +170,10 @@ class Parser {
     for (;; SkipSpace(newlines)) {
       const char c = Peek();
       const bool is_symbol = c == '"' || c == '[' || c == '<' || c == '!' || c == '(' || c == '.' || IsNameCharacter(c);
-      if (is_symbol) last = {rule->size()};
+      if (is_symbol) {
+        last = {rule->size()};
+        symbol_start_ = pos_;
+      }
       if (c == '"') {
         if (!ReadString(rule)) return false;
       } else if (c == '[') {
@@ -195,7 +199,10 @@ class Parser {
   }
 
   bool ReadCharacter(uint32_t* character) {
-    if (Peek() == 0) return Fail("it ends inside of a string or a character class");
+    if (Peek() == 0) {
+      pos_ = symbol_start_;  // the line to name is where it was opened
+      return Fail("a string or a character class is not closed");
+    }
     if (Peek() == '\\') return ReadEscape(character);
     const auto first = static_cast<uint8_t>(text_[pos_++]);
     const int more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
@@ -318,7 +325,7 @@ class Parser {
   bool ReadRepetition(Rule* rule, bool newlines, LastSymbol* last) {
     const char sign = text_[pos_++];
     if (sign != '{') return Repeat(sign == '+' ? 1 : 0, sign == '?' ? 1 : kNoMaximum, rule, last);
-    uint64_t min, max = kNoMaximum;
+    uint64_t min = 0, max = kNoMaximum;
     SkipSpace(newlines);
     if (!TakeNumber(&min)) return false;
     SkipSpace(newlines);
@@ -380,8 +387,8 @@ class Parser {
     for (size_t i = 0; i < grammar_.rules.size(); ++i) {
       if (grammar_.rules[i].empty()) return undefined(i);
       for (const GbnfElement& element : grammar_.rules[i]) {
-        const bool missing = element.is_rule() &&
-                             (element.value >= grammar_.rules.size() || grammar_.rules[element.value].empty());
+        const bool missing =
+            element.is_rule() && (element.value >= grammar_.rules.size() || grammar_.rules[element.value].empty());
         if (missing) return undefined(element.value);
       }
     }
@@ -396,6 +403,7 @@ class Parser {
   std::string_view text_;
   const GbnfTokenTest& is_token_;
   size_t pos_ = 0;
+  size_t symbol_start_ = 0;     // position of the last symbol of a sequence
   std::string_view rule_name_;  // of the rule being read
   GbnfGrammar grammar_;
   std::unordered_map<std::string_view, uint32_t> ids_;
@@ -412,9 +420,11 @@ std::string GbnfGrammar::Name(size_t rule) const {
 
 Result<GbnfGrammar> ParseGbnf(std::string_view text, const GbnfTokenTest& is_token) {
   if (text.size() > kMaxBytes) {
-    return InvalidArgument(fmt::format("the grammar is {} bytes long, the limit is {}", text.size(), kMaxBytes), "grammar");
+    return InvalidArgument(fmt::format("the grammar is {} bytes long, the limit is {}", text.size(), kMaxBytes),
+                           "grammar");
   }
-  if (text.find('\0') != std::string_view::npos) return InvalidArgument("the grammar contains a NUL character", "grammar");
+  if (text.find('\0') != std::string_view::npos)
+    return InvalidArgument("the grammar contains a NUL character", "grammar");
   if (!IsValidUtf8(text)) return InvalidArgument("the grammar is not valid UTF-8", "grammar");
   return Parser(text, is_token).Parse();
 }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "engine/llama/backend.h"
+#include "sampling/gbnf_check.h"
 
 namespace outrider {
 namespace {
@@ -114,6 +115,10 @@ std::unique_ptr<Filter> LlamaFilterFactory::MinP(float p) {
 }
 
 Result<std::unique_ptr<Filter>> LlamaFilterFactory::Grammar(const GrammarOptions& options) {
+  const auto is_token = [&](std::string_view text) {
+    return model_->tokenizer().Tokenize(text, /*add_bos=*/false, SpecialTokens::kParse).size() == 1;
+  };
+  if (Status status = CheckGbnf(options.text, is_token); !status.ok()) return status;
   const llama_vocab* vocab = model_->tokenizer().vocab();
   ErrorLogCapture errors;
   llama_sampler* sampler = nullptr;

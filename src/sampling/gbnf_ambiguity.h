@@ -1,0 +1,19 @@
+// Grammars that match the same text in very many ways.
+//
+// libllama holds a token against a grammar by following every way to match the token's characters, without noticing
+// when two ways lead to the same place: `("=" | "="){30}` against a token of 32 '=' takes 2^30 steps. Whether a grammar
+// is that ambiguous cannot be decided in general, so this is a search with a bound: it walks along the most ambiguous
+// texts as long as tokens are, starting at each rule and at each rule that a rule refers to. Pure function,
+// thread-safe.
+#pragma once
+
+#include "base/status.h"
+#include "sampling/gbnf_grammar.h"
+
+namespace outrider {
+
+// kInvalidArgument, field "grammar", if a text was found that the grammar matches in very many ways. The grammar has
+// passed the other checks of CheckGbnf.
+Status CheckGbnfAmbiguity(const GbnfGrammar& grammar);
+
+}  // namespace outrider
