@@ -94,7 +94,7 @@ castle ::= "O-O" "-O"?
       Good{"200 optional properties", OptionalProperties(200)},
       Good{"1000 optional properties", OptionalProperties(1000)},
       Good{"a long string", "root ::= \"\\\"\" [^\"]{0,2000} \"\\\"\""},
-      Good{"nesting", "root ::= " + Repeat("(", 1000) + "\"a\"" + Repeat(")", 1000)},
+      Good{"nesting", "root ::= " + Repeat("(", 300) + "\"a\"" + Repeat(")", 300)},
       Good{"a chain", Chain("r{} ::= r{}", 3000)}};
   for (const Good& good : grammars) {
     const Status status = CheckGbnf(good.grammar);

@@ -24,7 +24,7 @@ constexpr size_t kMaxElements = 1 << 20;    // as libllama counts them, repetiti
 constexpr size_t kMaxNameBytes = 16 << 20;  // libllama copies a rule's name for every group in the rule
 // libllama recurses into groups: 8 MiB of stack last for 10,000 of them, not for 20,000. The schema converter opens a
 // group per character of a property's name when it has to exclude that name.
-constexpr int kMaxNesting = 1000;
+constexpr int kMaxNesting = 300;
 constexpr size_t kMaxTokenBytes = 256;     // the tokenizer's regular expressions recurse along the text
 constexpr uint64_t kMaxRepetition = 2000;  // libllama's own
 constexpr uint64_t kNoMaximum = std::numeric_limits<uint64_t>::max();
