@@ -204,7 +204,8 @@ def test_default_model():
     with Server(model=DEFAULT_MODEL) as server:
         assert time.monotonic() - start < seconds(5), "a second start takes less than 5 s"
         checked(server.http.get("/health"))
-        assert "Paris" in text_of(server.chat("What is the capital of France?"))
+        # A small model: it knows colours, but not France (llama-server's answer to that is as wrong as ours).
+        assert "red" in text_of(server.chat("Name three colours.", max_tokens=24)).lower()
 
 
 def test_flags_page_is_what_the_program_says():
