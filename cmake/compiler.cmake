@@ -20,10 +20,10 @@ endif()
 # Our rooms are instrumented, llama.cpp is not: its heap is watched all the same through malloc, its locks through pthread, and the
 # build takes minutes instead of half an hour.
 if(OUTRIDER_SANITIZE STREQUAL "address")
-  list(APPEND OUTRIDER_OWN_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+  list(APPEND OUTRIDER_OWN_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=address,undefined)
 elseif(OUTRIDER_SANITIZE STREQUAL "thread")
-  list(APPEND OUTRIDER_OWN_FLAGS -fsanitize=thread -fno-omit-frame-pointer -g1)
+  list(APPEND OUTRIDER_OWN_FLAGS -fsanitize=thread -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=thread)
 elseif(OUTRIDER_SANITIZE)
   message(FATAL_ERROR "OUTRIDER_SANITIZE is '${OUTRIDER_SANITIZE}'; use address or thread")
