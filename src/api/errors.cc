@@ -10,45 +10,33 @@ std::string FullMessage(const Status& status) {
   return status.field().empty() ? status.message() : fmt::format("{}: {}", status.field(), status.message());
 }
 
-const char* OpenAiType(StatusCode code) {
-  switch (code) {
-    case StatusCode::kInvalidArgument:
-      return "invalid_request_error";
-    case StatusCode::kUnauthenticated:
-      return "authentication_error";
-    case StatusCode::kNotFound:
-      return "not_found_error";
-    case StatusCode::kResourceExhausted:
-      return "rate_limit_error";
-    case StatusCode::kUnsupported:
-      return "not_supported_error";
-    case StatusCode::kUnavailable:
-      return "unavailable_error";
-    case StatusCode::kOk:
-    case StatusCode::kInternal:
-      break;
-  }
-  return "server_error";
-}
+// What a failure is called on each wire.
+struct WireNames {
+  int http_status;
+  const char* openai_type;
+  const char* anthropic_type;
+};
 
-const char* AnthropicType(StatusCode code) {
+WireNames NamesOf(StatusCode code) {
   switch (code) {
-    case StatusCode::kInvalidArgument:
-    case StatusCode::kUnsupported:
-      return "invalid_request_error";
-    case StatusCode::kUnauthenticated:
-      return "authentication_error";
-    case StatusCode::kNotFound:
-      return "not_found_error";
-    case StatusCode::kResourceExhausted:
-      return "rate_limit_error";
-    case StatusCode::kUnavailable:
-      return "overloaded_error";
     case StatusCode::kOk:
+      return {200, "server_error", "api_error"};
+    case StatusCode::kInvalidArgument:
+      return {400, "invalid_request_error", "invalid_request_error"};
+    case StatusCode::kUnauthenticated:
+      return {401, "authentication_error", "authentication_error"};
+    case StatusCode::kNotFound:
+      return {404, "not_found_error", "not_found_error"};
+    case StatusCode::kResourceExhausted:
+      return {429, "rate_limit_error", "rate_limit_error"};
+    case StatusCode::kUnsupported:
+      return {501, "not_supported_error", "invalid_request_error"};
+    case StatusCode::kUnavailable:
+      return {503, "unavailable_error", "overloaded_error"};
     case StatusCode::kInternal:
       break;
   }
-  return "api_error";
+  return {500, "server_error", "api_error"};
 }
 
 Json OpenAiCode(StatusCode code) {
@@ -62,35 +50,18 @@ Json OpenAiCode(StatusCode code) {
 Json OpenAiError(const Status& status) {
   return {{"error",
            {{"message", FullMessage(status)},
-            {"type", OpenAiType(status.code())},
+            {"type", NamesOf(status.code()).openai_type},
             {"param", status.field().empty() ? Json() : Json(status.field())},
             {"code", OpenAiCode(status.code())}}}};
 }
 
 Json AnthropicError(const Status& status) {
-  return {{"type", "error"}, {"error", {{"type", AnthropicType(status.code())}, {"message", FullMessage(status)}}}};
+  return {{"type", "error"},
+          {"error", {{"type", NamesOf(status.code()).anthropic_type}, {"message", FullMessage(status)}}}};
 }
 
 int HttpStatus(StatusCode code) {
-  switch (code) {
-    case StatusCode::kOk:
-      return 200;
-    case StatusCode::kInvalidArgument:
-      return 400;
-    case StatusCode::kUnauthenticated:
-      return 401;
-    case StatusCode::kNotFound:
-      return 404;
-    case StatusCode::kResourceExhausted:
-      return 429;
-    case StatusCode::kUnsupported:
-      return 501;
-    case StatusCode::kUnavailable:
-      return 503;
-    case StatusCode::kInternal:
-      return 500;
-  }
-  return 500;
+  return NamesOf(code).http_status;
 }
 
 }  // namespace outrider
