@@ -76,7 +76,8 @@ void Scheduler::Plan() {
 }
 
 // Cuts the turns that miss more than their next row down to `rows` together, oldest request first; those that get none
-// sit this step out.
+// sit this step out. Nobody gets more rows than the oldest, and nobody but the oldest a piece that fills the rest:
+// libllama computes a batch in parts of equally many rows per sequence, and small parts waste the machine.
 void Scheduler::ShareRows(int rows) {
   prompts_.clear();
   for (Turn& turn : turns_) {
@@ -85,7 +86,8 @@ void Scheduler::ShareRows(int rows) {
   std::sort(prompts_.begin(), prompts_.end(),
             [](const Turn* a, const Turn* b) { return a->sequence->submitted < b->sequence->submitted; });
   for (Turn* turn : prompts_) {
-    turn->rows = std::min(turn->rows, rows);
+    const int wanted = std::min(turn->rows, prompts_.front()->rows);
+    turn->rows = turn == prompts_.front() ? std::min(wanted, rows) : (wanted <= rows ? wanted : 0);
     rows -= turn->rows;
   }
   std::erase_if(turns_, [](const Turn& turn) { return turn.rows == 0; });

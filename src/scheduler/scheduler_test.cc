@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "engine/fake_engine.h"
@@ -85,6 +86,29 @@ TEST(SchedulerTest, RecitesAnAnswerAndEnds) {
   EXPECT_EQ(chunk.completion->reason, FinishReason::kEndOfText);
   EXPECT_EQ(chunk.completion->timings.prompt_tokens, 3);
   EXPECT_EQ(chunk.completion->timings.generated_tokens, 7) << "the end token counts";
+}
+
+// libllama computes a batch in parts of equally many rows per sequence; a piece of a second prompt that only fills the
+// batch up would make small parts of both.
+TEST(SchedulerTest, PromptsShareABatchWholeOrNotAtAll) {
+  const auto rows_of_first_batches = [](const std::string& first, const std::string& second) {
+    House house;  // 32 rows at once
+    house.Submit(Request(first, 1));
+    house.Submit(Request(second, 1));
+    house.RunAll();
+    std::vector<std::pair<int, int>> rows;
+    for (const Batch& batch : house.engine.batches()) {
+      const auto of_first = std::count_if(batch.rows().begin(), batch.rows().end(), [](auto& r) { return r.seq == 0; });
+      rows.emplace_back(of_first, batch.size() - of_first);
+    }
+    return rows;
+  };
+  using Rows = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(rows_of_first_batches(std::string(20, 'a'), std::string(20, 'b')), (Rows{{20, 0}, {0, 20}}));
+  EXPECT_EQ(rows_of_first_batches(std::string(12, 'a'), std::string(12, 'b')), (Rows{{12, 12}}));
+  EXPECT_EQ(rows_of_first_batches(std::string(20, 'a'), std::string(5, 'b')), (Rows{{20, 5}}));
+  EXPECT_EQ(rows_of_first_batches(std::string(10, 'a'), std::string(40, 'b')), (Rows{{10, 10}, {0, 30}}));
+  EXPECT_EQ(rows_of_first_batches(std::string(40, 'a'), std::string(5, 'b')), (Rows{{32, 0}, {8, 5}}));
 }
 
 TEST(SchedulerTest, StopsAtMaxTokensStopStringsAndTheEndOfTheContext) {
