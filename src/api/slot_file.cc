@@ -15,6 +15,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/hash.h"
+
 namespace outrider {
 namespace {
 
@@ -34,17 +36,6 @@ constexpr char kMagic[8] = {'O', 'U', 'T', 'R', 'S', 'L', 'O', 'T'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kChecksumBytes = sizeof(uint64_t);
 constexpr size_t kMaxFilename = 200;  // leaves room for what the temporary name adds; file systems take 255
-
-class Fnv1a {
- public:
-  void Add(std::string_view bytes) {
-    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
-  }
-  uint64_t hash() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xCBF29CE484222325;
-};
 
 template <typename T>
 std::string_view BytesOf(const T* values, size_t count) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
@@ -52,24 +53,21 @@ Status ExplainLoadFailure(const std::string& path, const std::string& errors) {
   return InvalidArgument(fmt::format("model '{}' cannot be loaded: {}", path, last));
 }
 
-// FNV-1a over the size and 256 samples of the file: cheap for any size, and other weights differ everywhere.
+// Over the size and 256 samples of the file: cheap for any size, and other weights differ everywhere.
 uint64_t Fingerprint(const std::string& path) {
   constexpr uint64_t kSamples = 256, kSampleBytes = 1024;
-  uint64_t hash = 0xcbf29ce484222325;
-  const auto mix = [&hash](const char* data, size_t size) {
-    for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<unsigned char>(data[i])) * 0x100000001b3;
-  };
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<uint64_t>(file.tellg());
-  mix(reinterpret_cast<const char*>(&size), sizeof size);
+  Fnv1a hash;
+  hash.AddValue(size);
   std::vector<char> sample(kSampleBytes);
   for (uint64_t i = 0; i < kSamples; ++i) {
     file.seekg(static_cast<std::streamoff>(size / kSamples * i));
     file.read(sample.data(), static_cast<std::streamsize>(sample.size()));
-    mix(sample.data(), static_cast<size_t>(file.gcount()));
+    hash.Add({sample.data(), static_cast<size_t>(file.gcount())});
     file.clear();
   }
-  return hash;
+  return hash.hash();
 }
 
 Result<llama_split_mode> ParseSplitMode(const std::string& name) {

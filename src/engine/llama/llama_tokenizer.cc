@@ -3,22 +3,20 @@
 #include <cstring>
 #include <limits>
 
+#include "base/hash.h"
+
 namespace outrider {
 namespace {
 
-// FNV-1a over every token's text and attributes.
+// Over every token's text and attributes.
 uint64_t Fingerprint(const llama_vocab* vocab) {
-  uint64_t hash = 0xcbf29ce484222325;
-  const auto mix = [&hash](const void* data, size_t size) {
-    for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
-  };
+  Fnv1a hash;
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
     const char* text = llama_vocab_get_text(vocab, token);
-    mix(text, std::strlen(text) + 1);
-    const auto attributes = static_cast<int32_t>(llama_vocab_get_attr(vocab, token));
-    mix(&attributes, sizeof attributes);
+    hash.Add({text, std::strlen(text) + 1});
+    hash.AddValue(static_cast<int32_t>(llama_vocab_get_attr(vocab, token)));
   }
-  return hash;
+  return hash.hash();
 }
 
 }  // namespace

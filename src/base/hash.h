@@ -1,0 +1,28 @@
+// FNV-1a: a fast 64-bit hash to tell things apart that nobody forges (files, vocabularies, build strings). Not for
+// secrets.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace outrider {
+
+class Fnv1a {
+ public:
+  void Add(std::string_view bytes) {
+    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  }
+
+  // The bytes of a plain value, as they lie in memory.
+  template <typename T>
+  void AddValue(const T& value) {
+    Add({reinterpret_cast<const char*>(&value), sizeof value});
+  }
+
+  uint64_t hash() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+}  // namespace outrider
