@@ -60,8 +60,7 @@ Token Sampler::Draw(std::span<const float> logits, Pos position) {
 }
 
 Token Sampler::DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first) {
-  const bool greedy = options_.temperature <= 0;
-  if (greedy && filters_.empty() && !grammar_first && options_.xtc_probability <= 0) {
+  if (greedy() && filters_.empty() && !grammar_first && options_.xtc_probability <= 0) {
     const Token best = BestToken(logits);
     storage_.assign(1, {best, best == kNoToken ? kForbidden : logits[static_cast<size_t>(best)], 0.0f});
     last_ = {storage_.data(), 1, true};
@@ -95,7 +94,7 @@ std::vector<Candidate> Sampler::LastCandidates() const {
   std::sort(result.begin(), result.end(), [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
   });
-  if (options_.temperature <= 0 && !result.empty()) result.erase(result.begin() + 1, result.end());
+  if (greedy() && !result.empty()) result.erase(result.begin() + 1, result.end());
   const double scale = options_.temperature > 0 ? 1.0 / options_.temperature : 1.0;
   double sum = 0;
   for (const Candidate& c : result) sum += std::exp((c.logit - result.front().logit) * scale);
@@ -103,6 +102,20 @@ std::vector<Candidate> Sampler::LastCandidates() const {
     c.probability = static_cast<float>(std::exp((c.logit - result.front().logit) * scale) / sum);
   }
   return result;
+}
+
+float Sampler::LastProbability(Token token) const {
+  const Candidate* best = std::max_element(last_.begin(), last_.end(),
+                                           [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; });
+  if (best == last_.end()) return 0;
+  if (greedy()) return token == best->token ? 1.0f : 0.0f;
+  double sum = 0, own = 0;
+  for (const Candidate& c : last_) {
+    const double weight = std::exp((c.logit - best->logit) / options_.temperature);
+    sum += weight;
+    if (c.token == token) own = weight;
+  }
+  return static_cast<float>(own / sum);
 }
 
 Token BestToken(std::span<const float> logits) {

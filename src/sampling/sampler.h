@@ -35,7 +35,11 @@ class Sampler {
   // What the last Draw chose from, with normalised probabilities, best first.
   std::vector<Candidate> LastCandidates() const;
 
+  // The normalised probability that the last Draw gave `token`; 0 if it was not among the candidates.
+  float LastProbability(Token token) const;
+
   uint64_t seed() const { return options_.seed; }
+  bool greedy() const { return options_.temperature <= 0; }
 
  private:
   explicit Sampler(const SamplingOptions& options) : options_(options) {}

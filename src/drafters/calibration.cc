@@ -1,0 +1,135 @@
+#include "drafters/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace outrider {
+namespace {
+
+// The order in which widths are measured, most telling first: a large model may not get past the first few in time.
+constexpr std::array kWidths = {1, 4, 2, 8, 3, 6, 16, 5, 12, 32, 7, 10, 24, 9, 14, 20, 48, 64};
+constexpr size_t kLeastWidths = 4;
+constexpr int kLeastRounds = 3, kMostRounds = 16;
+constexpr size_t kMaxFileBytes = 1 << 16;
+
+// The two fastest times seen for a width.
+struct Fastest {
+  int rows;
+  double seconds = std::numeric_limits<double>::infinity();
+  double second = seconds;
+
+  void Observe(double time) {
+    second = std::min(second, std::max(seconds, time));
+    seconds = std::min(seconds, time);
+  }
+};
+
+Result<double> TimeOnce(Engine& engine, Token filler, int rows, const Clock& clock) {
+  Batch batch;
+  for (Pos pos = 0; pos < rows; ++pos) batch.Add({filler, pos, 0, true});
+  const TimePoint start = clock.Now();
+  Status status = engine.Decode(batch);
+  const double seconds = Milliseconds(clock.Now() - start) / 1000;
+  engine.TruncateTo(0, 0);
+  if (!status.ok()) return status;
+  return std::max(seconds, 1e-9);
+}
+
+void Keep(const CostCurve& curve, const std::string& path, std::string_view key) {
+  if (path.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  const std::string temporary = path + ".new";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  file << DumpCostCurve(curve, key);
+  file.close();
+  if (file.good()) std::filesystem::rename(temporary, path, error);
+  if (!file.good() || error) LogDebug("the cost curve could not be kept in {}", path);
+}
+
+}  // namespace
+
+Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budget, const Clock& clock) {
+  const EngineInfo& info = engine.info();
+  const int most = std::min({info.max_outputs, info.max_batch, static_cast<int>(info.sequence_length)});
+  std::vector<Fastest> widths;
+  for (int rows : kWidths) {
+    if (rows <= most) widths.push_back({rows});
+  }
+  const TimePoint end = clock.Now() + budget;
+  size_t measured = 0;
+  // The first round builds the graphs, and stops where the time is up; the widths it reached are measured again while
+  // there is time, twice at least.
+  for (int round = 0; round < kLeastRounds || (clock.Now() < end && round < kMostRounds); ++round) {
+    for (size_t i = 0; i < (round == 0 ? widths.size() : measured); ++i) {
+      if (round == 0 && i >= kLeastWidths && clock.Now() >= end) break;
+      auto seconds = TimeOnce(engine, filler, widths[i].rows, clock);
+      if (!seconds.ok()) return seconds.status();
+      if (round == 0) measured = i + 1;
+      widths[i].Observe(*seconds);
+    }
+  }
+  widths.resize(measured);
+  std::sort(widths.begin(), widths.end(), [](const Fastest& a, const Fastest& b) { return a.rows < b.rows; });
+  std::vector<CostPoint> points;
+  for (const Fastest& width : widths) points.push_back({width.rows, width.seconds});
+  const auto agreeing =
+      std::count_if(widths.begin(), widths.end(), [](const Fastest& w) { return w.second <= 1.3 * w.seconds; });
+  return Calibration{CostCurve(std::move(points)), agreeing * 5 >= static_cast<std::ptrdiff_t>(widths.size()) * 4};
+}
+
+std::string DumpCostCurve(const CostCurve& curve, std::string_view key) {
+  Json points = Json::array();
+  for (const CostPoint& point : curve.calibration()) points.push_back({point.rows, point.seconds});
+  return DumpJson({{"key", key}, {"points", std::move(points)}}) + "\n";
+}
+
+Result<CostCurve> ParseCostCurve(std::string_view text, std::string_view key) {
+  const Status unusable = InvalidArgument("not a cost curve for this model and machine");
+  if (text.size() > kMaxFileBytes) return unusable;
+  auto json = ParseJson(text);
+  if (!json.ok() || !json->is_object() || !json->contains("key") || (*json)["key"] != key) return unusable;
+  if (!json->contains("points") || !(*json)["points"].is_array()) return unusable;
+  std::vector<CostPoint> points;
+  for (const Json& entry : (*json)["points"]) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_number_integer() || !entry[1].is_number()) {
+      return unusable;
+    }
+    const auto rows = entry[0].get<int64_t>();
+    const auto seconds = entry[1].get<double>();
+    const int64_t least_rows = points.empty() ? 1 : points.back().rows + 1;
+    if (rows < least_rows || rows > 1 << 20 || !(seconds > 0) || !(seconds < 1e6)) return unusable;
+    points.push_back({static_cast<int>(rows), seconds});
+  }
+  if (points.empty()) return unusable;
+  return CostCurve(std::move(points));
+}
+
+Result<CostCurve> CalibratedCostCurve(Engine& engine, Token filler, Duration budget, const std::string& path,
+                                      std::string_view key, bool measure_anew) {
+  if (!measure_anew) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (auto curve = ParseCostCurve(text.str(), key); curve.ok()) return curve;
+  }
+  auto measured = MeasureCostCurve(engine, filler, budget);
+  if (!measured.ok()) return measured.status();
+  if (measured->steady) {
+    Keep(measured->curve, path, key);
+  } else {
+    LogInfo("something else keeps this machine busy: what steps cost is measured again at the next start");
+  }
+  return std::move(measured->curve);
+}
+
+}  // namespace outrider

@@ -1,0 +1,239 @@
+#include "drafters/model_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kReadAlong = 64;          // tokens a proposal may read first without being behind
+constexpr Token kMaxExtraTokens = 256;  // padding and additions at the end of otherwise equal vocabularies
+constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;
+
+// The probability of the best token, from its row of logits.
+float ProbabilityOfBest(std::span<const float> logits, Token best) {
+  const float most = logits[static_cast<size_t>(best)];
+  constexpr float kNegligible = 14;  // e^-14 times a vocabulary of 100,000 is less than a tenth
+  float sum = 0;
+  for (const float logit : logits) {
+    if (logit > most - kNegligible) sum += std::exp(logit - most);
+  }
+  return 1 / sum;
+}
+
+}  // namespace
+
+ModelDrafter::ModelDrafter(const DraftModel& model, int n_sequences, int window, Token vocabulary)
+    : model_(model),
+      window_(window > 0 ? std::min<int>(window, model.engine.info().sequence_length)
+                         : model.engine.info().sequence_length),
+      vocabulary_(vocabulary),
+      memories_(static_cast<size_t>(n_sequences)) {}
+
+void ModelDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext& context) {
+  Memory& memory = MemoryOf(seq);
+  memory.agreed = 0;  // the memory may still begin like the new history; Agree finds out
+  // Grammar and penalties stay with the target: they need the whole past, and only take candidates away.
+  SamplingOptions options;
+  options.seed = context.distributions ? context.sampling.seed ^ kOtherNoise : context.sampling.seed;
+  options.temperature = context.sampling.temperature;
+  options.top_k = context.sampling.top_k;
+  options.top_p = context.sampling.top_p;
+  options.min_p = context.sampling.min_p;
+  options.typical_p = context.sampling.typical_p;
+  options.top_n_sigma = context.sampling.top_n_sigma;
+  for (const auto& bias : context.sampling.logit_bias) {
+    if (bias.first < vocabulary_) options.logit_bias.push_back(bias);
+  }
+  auto sampler = Sampler::Create(options, {}, model_.filters);
+  memory.sampler = sampler.ok() ? std::move(*sampler) : nullptr;
+  memory.distributions = context.distributions;
+}
+
+// Cuts the memory back to what it shares with `history`.
+void ModelDrafter::Agree(SeqId seq, std::span<const Token> history) {
+  Memory& memory = MemoryOf(seq);
+  const auto start = static_cast<size_t>(memory.start);
+  if (history.size() <= start) return Forget(seq);
+  const std::span<const Token> seen = history.subspan(start);
+  const size_t comparable = std::min(seen.size(), memory.tokens.size());
+  while (memory.agreed < comparable && memory.tokens[memory.agreed] == seen[memory.agreed]) ++memory.agreed;
+  if (memory.agreed == 0 && start > 0) return Forget(seq);  // a window into another history
+  // The last token is always decoded: its row tells the next.
+  const size_t keep = std::min(memory.agreed, seen.size() - 1);
+  if (keep < memory.tokens.size()) {
+    const Pos kept = model_.engine.TruncateTo(seq, static_cast<Pos>(keep));
+    memory.tokens.resize(static_cast<size_t>(kept));
+  }
+  memory.agreed = memory.tokens.size();
+}
+
+void ModelDrafter::Forget(SeqId seq) {
+  Memory& memory = MemoryOf(seq);
+  model_.engine.TruncateTo(seq, 0);
+  memory.tokens.clear();
+  memory.agreed = 0;
+  memory.start = 0;
+}
+
+// Makes room for `more` tokens after a history of `length`: the window moves on by half of itself when it is full.
+void ModelDrafter::Slide(SeqId seq, size_t length, size_t more) {
+  Memory& memory = MemoryOf(seq);
+  const auto window = static_cast<size_t>(window_);
+  if (length + more - static_cast<size_t>(memory.start) <= window) return;
+  Forget(seq);
+  memory.start = static_cast<Pos>(length - std::min(length, window / 2 + 1));
+}
+
+bool ModelDrafter::Add(SeqId seq, Token token, bool wants_logits) {
+  Memory& memory = MemoryOf(seq);
+  if (token < 0 || token >= vocabulary_ || static_cast<int>(memory.tokens.size()) >= window_) return false;
+  batch_.Add({token, static_cast<Pos>(memory.tokens.size()), seq, wants_logits});
+  memory.tokens.push_back(token);
+  return true;
+}
+
+bool ModelDrafter::Decode() {
+  if (batch_.empty()) return true;
+  const Status status = model_.engine.Decode(batch_);
+  if (status.ok() == failing_) {
+    failing_ = !status.ok();
+    if (failing_) LogError("the draft model fails, requests go on without it: {}", status.message());
+    if (!failing_) LogInfo("the draft model works again");
+  }
+  if (!status.ok()) {
+    for (const BatchRow& row : batch_.rows()) Forget(row.seq);
+  }
+  return status.ok();
+}
+
+int ModelDrafter::Lag(SeqId seq, std::span<const Token> history) const {
+  const Memory& memory = memories_[static_cast<size_t>(seq)];
+  const auto start = static_cast<size_t>(memory.start);
+  if (history.size() <= start) return static_cast<int>(std::min(history.size(), static_cast<size_t>(window_)));
+  const std::span<const Token> seen = history.subspan(start);
+  size_t agreed = memory.agreed;
+  while (agreed < std::min(seen.size(), memory.tokens.size()) && memory.tokens[agreed] == seen[agreed]) ++agreed;
+  const auto missing = std::min(seen.size() - agreed, static_cast<size_t>(window_));
+  return missing <= kReadAlong ? 0 : static_cast<int>(missing);
+}
+
+void ModelDrafter::CatchUp(SeqId seq, std::span<const Token> history, int tokens) {
+  Agree(seq, history);
+  Slide(seq, history.size(), 0);
+  Memory& memory = MemoryOf(seq);
+  const std::span<const Token> seen = history.subspan(static_cast<size_t>(memory.start));
+  const size_t end = std::min(seen.size() - 1, memory.tokens.size() + static_cast<size_t>(tokens));
+  while (memory.tokens.size() < end) {
+    batch_.Clear();
+    const auto most = static_cast<size_t>(model_.engine.info().max_batch);
+    const size_t until = std::min(end, memory.tokens.size() + most);
+    while (memory.tokens.size() < until) {
+      if (!Add(seq, seen[memory.tokens.size()], false)) return;
+    }
+    if (!Decode()) return;
+  }
+  memory.agreed = memory.tokens.size();
+}
+
+void ModelDrafter::Propose(std::span<Proposal*> proposals) {
+  std::sort(proposals.begin(), proposals.end(), [](const Proposal* a, const Proposal* b) { return a->seq < b->seq; });
+  ReadHistories(proposals);
+  while (!answers_.empty()) {
+    std::erase_if(answers_, [this](Answer& answer) { return !DrawNext(answer); });
+    batch_.Clear();
+    for (Answer& answer : answers_) {
+      answer.row = batch_.size();
+      Add(answer.proposal->seq, answer.proposal->draft.tokens.back().token, true);
+    }
+    if (!Decode()) return;
+  }
+}
+
+// Brings every memory up to the end of its history and of the draft that is there already.
+void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
+  batch_.Clear();
+  answers_.clear();
+  for (Proposal* proposal : proposals) {
+    const SeqId seq = proposal->seq;
+    const std::vector<DraftToken>& given = proposal->draft.tokens;
+    const size_t length = proposal->history.size() + given.size();
+    Memory& memory = MemoryOf(seq);
+    if (!memory.sampler || proposal->draft.size() >= proposal->max_tokens) continue;
+    Agree(seq, proposal->history);
+    Slide(seq, proposal->history.size(), static_cast<size_t>(proposal->max_tokens));
+    const auto start = static_cast<size_t>(memory.start);
+    const size_t rows = length - start - memory.tokens.size();
+    if (static_cast<int>(rows) + batch_.size() > model_.engine.info().max_batch) continue;
+    bool readable = length > start;
+    for (size_t at = start + memory.tokens.size(); readable && at < length; ++at) {
+      const bool committed = at < proposal->history.size();
+      const Token token = committed ? proposal->history[at] : given[at - proposal->history.size()].token;
+      readable = Add(seq, token, at + 1 == length);
+    }
+    if (readable) answers_.push_back({proposal, 1, batch_.size() - 1});
+  }
+  if (!Decode()) answers_.clear();
+}
+
+// Appends the next token to a draft; false if the draft ends here.
+bool ModelDrafter::DrawNext(Answer& answer) {
+  Proposal& proposal = *answer.proposal;
+  Memory& memory = MemoryOf(proposal.seq);
+  const std::span<const float> logits = model_.engine.Logits(answer.row).first(static_cast<size_t>(vocabulary_));
+  const auto position = static_cast<Pos>(proposal.history.size()) + proposal.draft.size();
+  const Token token = memory.sampler->Draw(logits, position);
+  if (token == kNoToken || model_.tokenizer.EndsGeneration(token)) return false;  // the target ends without our help
+  const float confidence =
+      memory.sampler->greedy() ? ProbabilityOfBest(logits, token) : memory.sampler->LastProbability(token);
+  answer.survival *= confidence;
+  if (confidence < proposal.p_min) return false;
+  proposal.draft.tokens.push_back({token, confidence});
+  if (memory.distributions) {
+    std::vector<TokenProbability>& distribution = proposal.draft.distributions.emplace_back();
+    for (const Candidate& c : memory.sampler->LastCandidates()) distribution.push_back({c.token, c.probability});
+  }
+  return answer.survival >= proposal.least_survival && proposal.draft.size() < proposal.max_tokens &&
+         static_cast<int>(memory.tokens.size()) < window_;
+}
+
+VocabularyMatch CompareVocabularies(const Tokenizer& target, const Tokenizer& draft) {
+  const Token smaller = std::min(target.vocabulary_size(), draft.vocabulary_size());
+  const Token larger = std::max(target.vocabulary_size(), draft.vocabulary_size());
+  if (target.fingerprint() == draft.fingerprint()) return {smaller, ""};
+  for (Token token = 0; token < smaller; ++token) {
+    const std::string ours = target.Piece(token, true), theirs = draft.Piece(token, true);
+    if (ours != theirs) {
+      return {token,
+              fmt::format("token {} is '{}' in the target's vocabulary and '{}' in the draft's", token, ours, theirs)};
+    }
+  }
+  if (larger - smaller > kMaxExtraTokens) {
+    return {smaller, fmt::format("the target's vocabulary has {} tokens, the draft's {}", target.vocabulary_size(),
+                                 draft.vocabulary_size())};
+  }
+  return {smaller, ""};
+}
+
+DrafterKind ModelKind() {
+  return {"model", "a small model (--model-draft) that guesses what the large one says",
+          [](DrafterParameters& parameters, const DrafterEnvironment& environment) -> Result<std::unique_ptr<Drafter>> {
+            const int window = parameters.Integer("window", 0, 0, 1 << 24);
+            if (Status status = parameters.Check(); !status.ok()) return status;
+            if (environment.model == nullptr) {
+              return InvalidArgument("the drafter 'model' needs a draft model: give one with -md FILE");
+            }
+            const VocabularyMatch match = CompareVocabularies(environment.tokenizer, environment.model->tokenizer);
+            if (!match.difference.empty()) {
+              return InvalidArgument("the draft model cannot draft for this target: " + match.difference);
+            }
+            return std::unique_ptr<Drafter>(
+                std::make_unique<ModelDrafter>(*environment.model, environment.n_sequences, window, match.common));
+          }};
+}
+
+}  // namespace outrider

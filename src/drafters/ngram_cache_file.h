@@ -1,0 +1,23 @@
+// N-gram cache files, as llama.cpp's llama-lookup-create and llama-lookup-merge write them: tokens of one vocabulary,
+// no header, no checksum. So every number is checked: what is cut, makes no sense or has tokens outside the vocabulary
+// is refused. A file of another model with as many tokens cannot be told from a right one; it only guesses badly. Files
+// are written beside and renamed, so a crash leaves the old one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "drafters/ngram_counts.h"
+
+namespace outrider {
+
+// Errors name the file. kNotFound if there is none.
+Result<NgramCounts> ReadNgramCache(const std::string& path, int vocabulary_size);
+Status WriteNgramCache(const std::string& path, const NgramCounts& counts);
+
+// The bytes of such a file and back; for tests and the fuzzer.
+std::string EncodeNgramCache(const NgramCounts& counts);
+Result<NgramCounts> DecodeNgramCache(std::string_view bytes, int vocabulary_size);
+
+}  // namespace outrider

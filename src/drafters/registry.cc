@@ -1,0 +1,121 @@
+#include "drafters/registry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "drafters/model_drafter.h"
+#include "drafters/ngram_cache.h"
+#include "drafters/ngram_map.h"
+#include "drafters/ngram_mod.h"
+#include "drafters/ngram_simple.h"
+#include "drafters/suffix_drafter.h"
+
+namespace outrider {
+namespace {
+
+// Adds "key=value" to the choice.
+Status AddParameter(std::string_view text, DrafterChoice& choice) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return InvalidArgument(fmt::format("drafter {}: '{}' is not of the form key=value", choice.name, text));
+  }
+  const std::string key(text.substr(0, equals));
+  if (!choice.parameters.emplace(key, text.substr(equals + 1)).second) {
+    return InvalidArgument(fmt::format("drafter {}: {} is given twice", choice.name, key));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DrafterChoice> ParseDrafterChoice(std::string_view text) {
+  const size_t colon = text.find(':');
+  DrafterChoice choice;
+  choice.name = text.substr(0, colon);
+  if (choice.name.empty()) return InvalidArgument(fmt::format("'{}' does not begin with the name of a drafter", text));
+  if (colon == std::string_view::npos) return choice;
+
+  std::string_view rest = text.substr(colon + 1);
+  for (;;) {
+    const size_t comma = rest.find(',');
+    if (Status status = AddParameter(rest.substr(0, comma), choice); !status.ok()) return status;
+    if (comma == std::string_view::npos) return choice;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+int DrafterParameters::Integer(const std::string& name, int default_value, int least, int most) {
+  const std::string* text = Find(name);
+  if (text == nullptr) return default_value;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error == std::errc() && end == text->data() + text->size() && value >= least && value <= most) return value;
+  if (error_.ok()) {
+    error_ = InvalidArgument(fmt::format("drafter {}: {} must be a whole number from {} to {}, not '{}'", choice_.name,
+                                         name, least, most, *text));
+  }
+  return default_value;
+}
+
+bool DrafterParameters::Flag(const std::string& name, bool default_value) {
+  const std::string* text = Find(name);
+  if (text == nullptr) return default_value;
+  if (*text == "true" || *text == "on" || *text == "1") return true;
+  if (*text == "false" || *text == "off" || *text == "0") return false;
+  if (error_.ok()) {
+    error_ = InvalidArgument(fmt::format("drafter {}: {} must be on or off, not '{}'", choice_.name, name, *text));
+  }
+  return default_value;
+}
+
+std::string DrafterParameters::Text(const std::string& name, std::string default_value) {
+  const std::string* text = Find(name);
+  if (text != nullptr) return *text;
+  return default_value;
+}
+
+Status DrafterParameters::Check() const {
+  if (!error_.ok()) return error_;
+  for (const auto& [name, value] : choice_.parameters) {
+    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    if (known_.empty()) return InvalidArgument(fmt::format("drafter {} has no parameters", choice_.name));
+    return InvalidArgument(
+        fmt::format("drafter {} has no parameter {}; there are: {}", choice_.name, name, fmt::join(known_, ", ")));
+  }
+  return {};
+}
+
+const std::string* DrafterParameters::Find(const std::string& name) {
+  known_.push_back(name);
+  const auto found = choice_.parameters.find(name);
+  return found == choice_.parameters.end() ? nullptr : &found->second;
+}
+
+const std::vector<DrafterKind>& DrafterKinds() {
+  static const std::vector<DrafterKind> kinds = {
+      SuffixKind(),   NgramSimpleKind(), NgramMapKKind(), NgramMapK4vKind(),
+      NgramModKind(), NgramCacheKind(),  ModelKind(),
+  };
+  return kinds;
+}
+
+Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const DrafterEnvironment& environment) {
+  const std::vector<DrafterKind>& kinds = DrafterKinds();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == choice.name; });
+  if (kind == kinds.end()) {
+    std::vector<std::string_view> names;
+    names.reserve(kinds.size());
+    for (const DrafterKind& known : kinds) names.push_back(known.name);
+    return InvalidArgument(fmt::format("there is no drafter '{}'; there are: {}", choice.name, fmt::join(names, ", ")));
+  }
+  // Kinds ask for all their parameters before anything else, so what is wrong with these is known even if making fails.
+  DrafterParameters parameters(choice);
+  Result<std::unique_ptr<Drafter>> drafter = kind->make(parameters, environment);
+  if (Status status = parameters.Check(); !status.ok()) return status;
+  return drafter;
+}
+
+}  // namespace outrider

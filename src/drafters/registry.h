@@ -1,0 +1,74 @@
+// The registry: which drafters there are, by name, with their parameters. Adding one is a file and a line in
+// registry.cc (docs/ADDING_A_DRAFTER.md).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "drafters/drafter.h"
+#include "engine/engine.h"
+#include "engine/tokenizer.h"
+#include "sampling/filter.h"
+
+namespace outrider {
+
+// A model that drafts: everything outlives the drafters.
+struct DraftModel {
+  Engine& engine;
+  const Tokenizer& tokenizer;
+  FilterFactory& filters;
+};
+
+// What drafters are made from. Everything outlives them.
+struct DrafterEnvironment {
+  int n_sequences = 0;
+  const Tokenizer& tokenizer;         // the target's
+  const DraftModel* model = nullptr;  // --model-draft; null if there is none
+  bool remember = true;               // what one request teaches may help the next
+};
+
+// A drafter asked for by name: "suffix", or "ngram-simple:size_n=8,size_m=16".
+struct DrafterChoice {
+  std::string name;
+  std::map<std::string, std::string> parameters;
+};
+
+Result<DrafterChoice> ParseDrafterChoice(std::string_view text);
+
+// Typed access to the parameters of a choice; remembers the first thing that is wrong.
+class DrafterParameters {
+ public:
+  explicit DrafterParameters(const DrafterChoice& choice) : choice_(choice) {}
+
+  int Integer(const std::string& name, int default_value, int least, int most);
+  bool Flag(const std::string& name, bool default_value);
+  std::string Text(const std::string& name, std::string default_value);
+
+  // The first bad value, or a parameter that nobody asked about (with those that exist).
+  Status Check() const;
+
+ private:
+  const std::string* Find(const std::string& name);
+
+  const DrafterChoice& choice_;
+  std::vector<std::string> known_;
+  Status error_;
+};
+
+struct DrafterKind {
+  std::string name;
+  std::string summary;  // one line, for --help and /props
+  std::function<Result<std::unique_ptr<Drafter>>(DrafterParameters&, const DrafterEnvironment&)> make;
+};
+
+const std::vector<DrafterKind>& DrafterKinds();
+
+// kInvalidArgument with a sentence that names what exists, if the name or a parameter is wrong.
+Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const DrafterEnvironment& environment);
+
+}  // namespace outrider

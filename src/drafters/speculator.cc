@@ -1,0 +1,496 @@
+#include "drafters/speculator.h"
+
+#include <algorithm>
+
+namespace outrider {
+namespace {
+
+// Tokens a draft is expected to bring, less what its rows cost, cut where that is most.
+double WorthOf(std::span<const double> survival, double row_price) {
+  double worth = 0, most = 0;
+  for (const double chance : survival) most = std::max(most, worth += chance - row_price);
+  return most;
+}
+
+// Mean of the last few dozen values, from the first one on.
+class RecentMean {
+ public:
+  void Observe(double value) {
+    count_ = std::min(count_ + 1, 32.0);
+    mean_ += (value - mean_) / count_;
+  }
+  bool known() const { return count_ > 0; }
+  double value() const { return mean_; }
+
+ private:
+  double mean_ = 0, count_ = 0;
+};
+
+// What a drafter said and the target has not answered yet in full.
+struct Shadow {
+  std::vector<DraftToken> tokens;
+  size_t own_from = 0;  // the tokens before are another drafter's, which this one continued
+  size_t answered = 0;
+
+  bool open() const { return answered < tokens.size(); }
+  void Close() { answered = tokens.size(); }
+};
+
+// A drafter and what is known about it.
+struct Seat {
+  Seat(DrafterId its_id, std::unique_ptr<Drafter> its_drafter, int n_sequences)
+      : id(its_id),
+        drafter(std::move(its_drafter)),
+        acceptance(n_sequences),
+        shadows(static_cast<size_t>(n_sequences)),
+        proposals(static_cast<size_t>(n_sequences)) {}
+
+  DrafterId id;
+  std::unique_ptr<Drafter> drafter;
+  AcceptanceModel acceptance;
+  std::vector<Shadow> shadows;      // by sequence
+  std::vector<Proposal> proposals;  // by sequence, reused from step to step
+  RecentMean round_seconds;         // if it computes: one more token for all drafts of a step
+  RecentMean read_seconds;          // if it computes: a token of a prompt
+  double trial_seconds = 0;         // spent while out of favour
+};
+
+// A sequence of the target.
+struct Slot {
+  bool speculates = false;
+  int n_max = 0, n_min = 0;
+  float p_min = 0;
+  std::vector<bool> allowed;  // by drafter
+  int generated = 0;
+  double seconds = 0;            // of the steps it took part in
+  double plain_seconds = 0;      // what plain steps would have taken for the same tokens
+  int committed = 0;             // in this step
+  Draft draft;                   // the best one of this step
+  std::vector<double> survival;  // of `draft`
+  std::vector<DrafterStats> stats;
+};
+
+constexpr int kTrialRounds = 3;        // tokens a computing drafter out of favour is asked for
+constexpr double kTrialCredit = 0.05;  // seconds a computing drafter may spend before the time has earned them
+constexpr double kSureEnough = 0.7;    // a draft that survives to its end with this chance may be continued
+constexpr int kSliceTokens = 64;       // tokens of a prompt a computing drafter reads per step, until timed
+constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
+constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on for, at least
+
+}  // namespace
+
+struct Speculator::State {
+  State(CostCurve its_curve, const SpeculatorOptions& its_options, const Clock& its_clock)
+      : options(its_options), clock(its_clock), curve(std::move(its_curve)), policy(curve) {}
+
+  const SpeculatorOptions options;
+  const Clock& clock;
+  CostCurve curve;
+  Policy policy;
+  std::vector<Seat> seats;
+  std::vector<Slot> slots;
+  std::vector<DrafterStats> stats;
+  double stepping_seconds = 0;  // over all steps so far
+
+  // The step being planned.
+  std::vector<SpeculationTurn> turns;
+  int fixed_rows = 0, context = 0, draft_rows = 0, committed = 0;
+  double draft_seconds = 0;
+
+  // Scratch.
+  std::vector<Proposal*> asked;
+  std::vector<Survival> offers;
+  std::vector<std::vector<double>> outlooks;  // by turn
+  std::vector<double> survival;
+  std::vector<int> rows;
+
+  Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
+  int generating() const { return static_cast<int>(turns.size()); }
+  int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
+  bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
+    const Slot& slot = SlotOf(turn.seq);
+    return slot.speculates && slot.allowed[static_cast<size_t>(seat.id)] && Room(turn) > 0;
+  }
+  bool TrialAffordable(const Seat& seat, double seconds) const {
+    return seat.trial_seconds + seconds <= kTrialCredit + options.shadow_share * stepping_seconds;
+  }
+
+  void AskLookup(Seat& seat);
+  void AskComputing(Seat& seat);
+  double Outlook(Seat& seat, int* rounds);
+  void ReadUp(Seat& seat, double gain);
+  void Prepare(Seat& seat, const SpeculationTurn& turn, int max_tokens, double least_survival);
+  double Ask(Seat& seat);
+  void TakeBetter(Seat& seat, double row_price);
+  void Trim(int room);
+  void Survive(const Seat& seat, const Proposal& proposal, size_t own_from);
+  bool Continues(const Slot& slot) const {
+    return options.join && !slot.draft.empty() && slot.survival.back() >= kSureEnough;
+  }
+  template <typename Work>
+  double Timed(Seat& seat, std::span<Proposal* const> whose, Work work);
+};
+
+Speculator::Speculator(std::vector<std::unique_ptr<Drafter>> drafters, CostCurve curve,
+                       const SpeculatorOptions& options, int n_sequences, const Clock& clock)
+    : state_(std::make_unique<State>(std::move(curve), options, clock)) {
+  for (auto& drafter : drafters) {
+    state_->stats.push_back({drafter->name()});
+    const auto id = static_cast<DrafterId>(state_->seats.size());
+    state_->seats.emplace_back(id, std::move(drafter), n_sequences);
+  }
+  state_->slots.resize(static_cast<size_t>(n_sequences));
+}
+
+Speculator::~Speculator() = default;
+
+void Speculator::Begin(SeqId seq, std::span<const Token> history, const SpeculationOptions& wishes,
+                       const DraftContext& context) {
+  const SpeculatorOptions& options = state_->options;
+  Slot& slot = state_->SlotOf(seq);
+  slot.n_max = wishes.n_max < 0 ? options.n_max : std::min(wishes.n_max, options.n_max);
+  slot.n_min = wishes.n_min < 0 ? options.n_min : wishes.n_min;
+  slot.p_min = wishes.p_min < 0 ? options.p_min : wishes.p_min;
+  slot.speculates = wishes.enabled && slot.n_max > 0;
+  slot.generated = 0;
+  slot.seconds = slot.plain_seconds = 0;
+  slot.draft.Clear();
+  slot.stats = state_->stats;
+  for (DrafterStats& stats : slot.stats) stats = {stats.name};
+  slot.allowed.assign(state_->seats.size(), false);
+  if (!slot.speculates) return;
+  for (size_t id = 0; id < state_->seats.size(); ++id) {
+    Seat& seat = state_->seats[id];
+    slot.allowed[id] = wishes.types.empty() ||
+                       std::find(wishes.types.begin(), wishes.types.end(), seat.drafter->name()) != wishes.types.end();
+    if (!slot.allowed[id]) continue;
+    seat.shadows[static_cast<size_t>(seq)].Close();
+    seat.acceptance.BeginSequence(seq);
+    seat.drafter->Begin(seq, history, context);
+  }
+}
+
+void Speculator::Commit(SeqId seq, std::span<const Token> history, int added) {
+  State& state = *state_;
+  Slot& slot = state.SlotOf(seq);
+  if (!slot.speculates) return;
+  slot.generated += added;
+  slot.committed = added;
+  state.committed += added;
+  const std::span<const Token> said = history.last(static_cast<size_t>(added));
+
+  bool right = true;
+  for (size_t i = 0; i < slot.draft.tokens.size(); ++i) {
+    const DraftToken& drafted = slot.draft.tokens[i];
+    right = right && i < said.size() && said[i] == drafted.token;
+    for (DrafterStats* stats :
+         {&state.stats[static_cast<size_t>(drafted.source)], &slot.stats[static_cast<size_t>(drafted.source)]}) {
+      ++stats->proposed;
+      stats->accepted += right ? 1 : 0;
+    }
+  }
+  slot.draft.Clear();
+
+  for (size_t id = 0; id < state.seats.size(); ++id) {
+    if (!slot.allowed[id]) continue;
+    Seat& seat = state.seats[id];
+    Shadow& shadow = seat.shadows[static_cast<size_t>(seq)];
+    for (size_t i = 0; i < said.size() && shadow.open(); ++i) {
+      const DraftToken& drafted = shadow.tokens[shadow.answered];
+      const bool agreed = drafted.token == said[i];
+      if (shadow.answered >= shadow.own_from) {
+        seat.acceptance.Observe(seq, static_cast<int>(shadow.answered - shadow.own_from), drafted.confidence, agreed);
+      }
+      ++shadow.answered;
+      if (!agreed) shadow.Close();
+    }
+    seat.drafter->Commit(seq, history, added);
+  }
+}
+
+void Speculator::End(SeqId seq, std::span<const Token> history, bool complete) {
+  Slot& slot = state_->SlotOf(seq);
+  if (!slot.speculates) return;
+  slot.speculates = false;
+  slot.draft.Clear();
+  for (size_t id = 0; id < state_->seats.size(); ++id) {
+    if (slot.allowed[id]) state_->seats[id].drafter->End(seq, history, complete);
+  }
+}
+
+void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, int room) {
+  State& state = *state_;
+  state.turns.assign(turns.begin(), turns.end());
+  state.fixed_rows = state.generating() + other_rows;
+  state.draft_rows = state.committed = 0;
+  state.draft_seconds = 0;
+  if (turns.empty()) return;
+  size_t tokens = 0;
+  for (const SpeculationTurn& turn : turns) {
+    tokens += turn.history.size();
+    state.SlotOf(turn.seq).draft.Clear();
+  }
+  state.context = static_cast<int>(tokens / turns.size());
+
+  for (Seat& seat : state.seats) {
+    if (!seat.drafter->computes()) state.AskLookup(seat);
+  }
+  for (Seat& seat : state.seats) {
+    if (seat.drafter->computes()) state.AskComputing(seat);
+  }
+  state.Trim(room);
+}
+
+void Speculator::State::AskLookup(Seat& seat) {
+  asked.clear();
+  for (const SpeculationTurn& turn : turns) {
+    if (MayAsk(seat, turn)) Prepare(seat, turn, Room(turn), 0);
+  }
+  if (asked.empty()) return;
+  Ask(seat);
+  TakeBetter(seat, policy.LeastSurvival(fixed_rows, generating(), context, 0));
+}
+
+// A drafter that computes is asked for as many tokens as its record makes worth their cost; out of favour, for a few
+// now and then.
+void Speculator::State::AskComputing(Seat& seat) {
+  int rounds = 0;
+  const double gain = Outlook(seat, &rounds);
+  const bool favoured = gain > 0 || options.always;
+  if (fixed_rows == generating()) ReadUp(seat, gain);  // prompts in the step go first
+  if (!favoured) rounds = kTrialRounds;
+  if (!favoured && !TrialAffordable(seat, rounds * seat.round_seconds.value())) return;
+
+  const double row_price =
+      policy.LeastSurvival(fixed_rows, generating(), context, seat.round_seconds.value() / generating());
+  asked.clear();
+  for (const SpeculationTurn& turn : turns) {
+    if (!MayAsk(seat, turn) || seat.drafter->Lag(turn.seq, turn.history) > 0) continue;
+    const Slot& slot = SlotOf(turn.seq);
+    const int given = Continues(slot) ? slot.draft.size() : 0;
+    Prepare(seat, turn, std::min(given + rounds, Room(turn)), favoured && !options.always ? row_price : 0);
+    if (given > 0) asked.back()->draft = slot.draft;
+  }
+  if (asked.empty()) return;
+  int given = 0, made = 0;
+  for (const Proposal* proposal : asked) given = std::max(given, proposal->draft.size());
+  const double seconds = Ask(seat);
+  for (const Proposal* proposal : asked) made = std::max(made, proposal->draft.size());
+  seat.round_seconds.Observe(seconds / std::max(made - given, 1));
+  if (!favoured) seat.trial_seconds += seconds;
+  TakeBetter(seat, row_price);
+}
+
+// How many tokens `seat` should draft, and what that adds to the lookups' drafts, in tokens per step; 0 if nothing.
+double Speculator::State::Outlook(Seat& seat, int* rounds) {
+  const double round_seconds = seat.round_seconds.value();
+  const double row_price = policy.LeastSurvival(fixed_rows, generating(), context, round_seconds / generating());
+  outlooks.resize(turns.size());
+  offers.clear();
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const SpeculationTurn& turn = turns[i];
+    outlooks[i].clear();
+    if (!MayAsk(seat, turn)) continue;
+    double chance = Continues(SlotOf(turn.seq)) ? SlotOf(turn.seq).survival.back() : 1;
+    for (int place = 0; place < Room(turn) && chance >= row_price / 2; ++place) {
+      chance *= seat.acceptance.TypicalAcceptance(turn.seq, place);
+      outlooks[i].push_back(chance);
+    }
+    if (!outlooks[i].empty()) offers.push_back(outlooks[i]);
+  }
+  *rounds =
+      options.always ? options.n_max : policy.ChooseRounds(offers, fixed_rows, generating(), context, round_seconds);
+  if (*rounds == 0) return 0;
+
+  const auto most = static_cast<size_t>(*rounds);
+  const auto gain = [&](bool with_seat) {
+    offers.clear();
+    for (size_t i = 0; i < turns.size(); ++i) {
+      const Slot& slot = SlotOf(turns[i].seq);
+      std::vector<double>& outlook = outlooks[i];
+      if (outlook.size() > most) outlook.resize(most);
+      const bool better = with_seat && !outlook.empty() &&
+                          (slot.draft.empty() || WorthOf(outlook, row_price) > WorthOf(slot.survival, row_price));
+      if (better && !Continues(slot)) {
+        offers.push_back(outlook);
+      } else if (!slot.draft.empty()) {
+        if (better) outlook.insert(outlook.begin(), slot.survival.begin(), slot.survival.end());
+        offers.push_back(better ? std::span<const double>(outlook) : slot.survival);
+      }
+    }
+    return policy.Gain(offers, fixed_rows, generating(), context, with_seat ? *rounds * round_seconds : 0);
+  };
+  const double without = gain(false);
+  return std::max(0.0, gain(true) - without);
+}
+
+// A computing drafter reads a slice of each prompt it has not seen, if the answer is likely to go on long enough for
+// that to pay, or as a trial.
+void Speculator::State::ReadUp(Seat& seat, double gain) {
+  const double plain_seconds = curve.Seconds(generating(), context);
+  for (const SpeculationTurn& turn : turns) {
+    if (!MayAsk(seat, turn)) continue;
+    const int lag = seat.drafter->Lag(turn.seq, turn.history);
+    if (lag == 0) continue;
+    const double per_token = seat.read_seconds.value();
+    const int remaining = std::min(turn.room, std::max(SlotOf(turn.seq).generated, kLeastRemaining));
+    const double earns = gain / generating() * remaining * plain_seconds;
+    const bool pays = options.always || (seat.read_seconds.known() && lag * per_token <= earns);
+    int slice = kSliceTokens;
+    if (per_token > 0) slice = std::clamp(static_cast<int>(kSliceShare * plain_seconds / per_token), 1, 512);
+    slice = std::min(slice, lag);
+    if (!pays && !TrialAffordable(seat, slice * per_token)) continue;
+    Proposal& proposal = seat.proposals[static_cast<size_t>(turn.seq)];
+    proposal.seq = turn.seq;
+    Proposal* const whose[] = {&proposal};
+    const double seconds = Timed(seat, whose, [&] { seat.drafter->CatchUp(turn.seq, turn.history, slice); });
+    seat.read_seconds.Observe(seconds / slice);
+    if (!pays) seat.trial_seconds += seconds;
+  }
+}
+
+void Speculator::State::Prepare(Seat& seat, const SpeculationTurn& turn, int max_tokens, double least_survival) {
+  Proposal& proposal = seat.proposals[static_cast<size_t>(turn.seq)];
+  proposal.seq = turn.seq;
+  proposal.history = turn.history;
+  proposal.max_tokens = max_tokens;
+  proposal.p_min = SlotOf(turn.seq).p_min;
+  proposal.least_survival = least_survival;
+  proposal.draft.Clear();
+  asked.push_back(&proposal);
+}
+
+template <typename Work>
+double Speculator::State::Timed(Seat& seat, std::span<Proposal* const> whose, Work work) {
+  const TimePoint start = clock.Now();
+  work();
+  const double seconds = Milliseconds(clock.Now() - start) / 1000;
+  draft_seconds += seconds;
+  stats[static_cast<size_t>(seat.id)].seconds += seconds;
+  for (const Proposal* proposal : whose) SlotOf(proposal->seq).stats[static_cast<size_t>(seat.id)].seconds += seconds;
+  return seconds;
+}
+
+// Fills the drafts of `asked`; returns the time it took.
+double Speculator::State::Ask(Seat& seat) {
+  const double seconds = Timed(seat, asked, [&] { seat.drafter->Propose(asked); });
+  for (Proposal* proposal : asked) {
+    Draft& draft = proposal->draft;
+    if (draft.size() > proposal->max_tokens) draft.tokens.resize(static_cast<size_t>(proposal->max_tokens));
+  }
+  return seconds;
+}
+
+// Chances of `proposal`'s tokens, into `survival`; those before `own_from` are the slot's draft.
+void Speculator::State::Survive(const Seat& seat, const Proposal& proposal, size_t own_from) {
+  survival.clear();
+  const Slot& slot = SlotOf(proposal.seq);
+  double chance = 1;
+  for (size_t i = 0; i < proposal.draft.tokens.size(); ++i) {
+    if (i < own_from) {
+      chance = slot.survival[i];
+    } else {
+      chance *=
+          seat.acceptance.Estimate(proposal.seq, static_cast<int>(i - own_from), proposal.draft.tokens[i].confidence);
+    }
+    survival.push_back(chance);
+  }
+}
+
+// Each sequence keeps the draft that is worth most if a row costs `row_price` tokens.
+void Speculator::State::TakeBetter(Seat& seat, double row_price) {
+  for (Proposal* proposal : asked) {
+    Slot& slot = SlotOf(proposal->seq);
+    std::vector<DraftToken>& tokens = proposal->draft.tokens;
+    const size_t own_from = static_cast<size_t>(
+        std::find_if(tokens.begin(), tokens.end(), [&](const DraftToken& t) { return t.source == kNoDrafter; }) -
+        tokens.begin());
+    for (size_t i = own_from; i < tokens.size(); ++i) tokens[i].source = seat.id;
+    if (own_from == tokens.size()) continue;
+
+    Survive(seat, *proposal, own_from);
+    const bool better =
+        slot.draft.empty() || own_from > 0 || WorthOf(survival, row_price) > WorthOf(slot.survival, row_price);
+    Shadow& shadow = seat.shadows[static_cast<size_t>(proposal->seq)];
+    if (better || !shadow.open()) {
+      shadow.tokens = tokens;
+      shadow.own_from = own_from;
+      shadow.answered = 0;
+    }
+    if (!better) continue;
+    std::swap(slot.draft, proposal->draft);
+    std::swap(slot.survival, survival);
+  }
+}
+
+// Cuts the drafts down to what is worth verifying in this step.
+void Speculator::State::Trim(int room) {
+  offers.clear();
+  for (const SpeculationTurn& turn : turns) {
+    const Slot& slot = SlotOf(turn.seq);
+    offers.push_back(slot.draft.empty() ? Survival() : Survival(slot.survival));
+  }
+  rows.assign(turns.size(), 0);
+  if (options.always) {
+    for (size_t i = 0; i < turns.size(); ++i) {
+      rows[i] = std::min(static_cast<int>(offers[i].size()), room);
+      room -= rows[i];
+    }
+  } else {
+    policy.ChooseRows(offers, fixed_rows, generating(), context, room, rows);
+  }
+  for (size_t i = 0; i < turns.size(); ++i) {
+    Slot& slot = SlotOf(turns[i].seq);
+    if (rows[i] < slot.n_min) rows[i] = 0;
+    slot.draft.tokens.resize(static_cast<size_t>(rows[i]));
+    if (!slot.draft.distributions.empty()) slot.draft.distributions.resize(static_cast<size_t>(rows[i]));
+    draft_rows += rows[i];
+  }
+}
+
+const Draft& Speculator::draft(SeqId seq) const {
+  return state_->SlotOf(seq).draft;
+}
+
+void Speculator::ObserveStep(double seconds) {
+  State& state = *state_;
+  state.stepping_seconds += seconds + state.draft_seconds;
+  if (state.turns.empty() || state.fixed_rows != state.generating()) return;
+  const double plain_seconds = state.curve.Seconds(state.fixed_rows, state.context);
+  for (const SpeculationTurn& turn : state.turns) {
+    Slot& slot = state.SlotOf(turn.seq);
+    slot.seconds += seconds + state.draft_seconds;
+    slot.plain_seconds += slot.committed * plain_seconds;
+    slot.committed = 0;
+  }
+  state.curve.Observe(state.fixed_rows + state.draft_rows, state.context, seconds);
+  state.policy.Observe(state.fixed_rows, state.generating(), state.context, state.committed,
+                       seconds + state.draft_seconds);
+}
+
+const std::vector<DrafterStats>& Speculator::stats() const {
+  return state_->stats;
+}
+
+const std::vector<DrafterStats>& Speculator::stats(SeqId seq) const {
+  return state_->SlotOf(seq).stats;
+}
+
+const CostCurve& Speculator::curve() const {
+  return state_->curve;
+}
+
+double Speculator::speed_up() const {
+  return state_->policy.speed_up();
+}
+
+double Speculator::speed_up(SeqId seq) const {
+  const Slot& slot = state_->SlotOf(seq);
+  return slot.seconds > 0 ? slot.plain_seconds / slot.seconds : 1;
+}
+
+std::string_view Speculator::name(DrafterId drafter) const {
+  return drafter == kNoDrafter ? std::string_view() : state_->seats[static_cast<size_t>(drafter)].drafter->name();
+}
+
+}  // namespace outrider

@@ -1,0 +1,64 @@
+// SuffixDrafter: drafts what followed where the end of the sequence occurred before: in the request itself (prompt and
+// answer so far), and in past requests of the same owner.
+//
+// The places that share most with the end of the sequence vote on each token; those that voted for another one leave.
+// Confidence comes from how much they share and how far they agree (docs/drafters/suffix.md). No model, no training;
+// a few microseconds a draft.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "drafters/drafter.h"
+#include "drafters/registry.h"
+#include "drafters/suffix_memory.h"
+#include "drafters/suffix_tree.h"
+
+namespace outrider {
+
+struct SuffixOptions {
+  bool remember = true;                    // past requests, not only the one at hand
+  size_t memory_bytes = size_t{64} << 20;  // for that, over all owners
+};
+
+class SuffixDrafter final : public Drafter {
+ public:
+  SuffixDrafter(int n_sequences, const SuffixOptions& options);
+
+  std::string_view name() const override { return "suffix"; }
+  void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
+  void Commit(SeqId seq, std::span<const Token> history, int added) override;
+  void Propose(std::span<Proposal*> proposals) override;
+  void End(SeqId seq, std::span<const Token> history, bool complete) override;
+
+  size_t remembered_bytes() const { return memory_ ? memory_->bytes() : 0; }  // of past requests
+  size_t running_bytes() const;                                               // of the sequences' own texts
+
+ private:
+  // Where a sequence stands in a tree of its owner's past.
+  struct Follower {
+    uint64_t generation = 0;
+    size_t tree_size = 0;  // when the cursor was set
+    size_t read = 0;       // tokens of the history
+    SuffixTree::Cursor cursor;
+  };
+
+  struct Sequence {
+    std::string owner;
+    SuffixTree own;
+    std::array<Follower, 2> followers;
+  };
+
+  SuffixMemory::Generations Read(Sequence& sequence, std::span<const Token> history);
+  static void Follow(Follower& follower, const SuffixMemory::Generation& generation, std::span<const Token> history);
+  static void Continue(const Sequence& sequence, const SuffixMemory::Generations& past, Proposal& proposal);
+
+  std::vector<Sequence> sequences_;
+  std::optional<SuffixMemory> memory_;
+};
+
+DrafterKind SuffixKind();
+
+}  // namespace outrider

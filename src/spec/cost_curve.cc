@@ -1,0 +1,147 @@
+#include "spec/cost_curve.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+constexpr double kUncalibratedRowSeconds = 0.01;  // any value: the first observation sets the level
+
+// All in logarithms of time, so that 0.1 is about 10 %.
+constexpr double kNoise = 0.15;        // of single steps
+constexpr double kMostSurprise = 0.4;  // a single observation counts as at most this much off
+
+// How far a calibration may be off (variances): for all widths alike, for each doubling of the rows, for single bands.
+constexpr double kLevelVariance = 0.04;
+constexpr double kTiltVariance = 0.02;
+constexpr double kBandVariance = 0.0025;
+
+// What changes from step to step: the level often (other processes, heat), the rest hardly.
+constexpr double kLevelStep = 2e-4;
+constexpr double kForgotten = 1e-4;
+constexpr double kForgottenInNewBucket = 0.25;
+
+constexpr double kBumpPrior = 16;      // observations of a width until its bump is half believed
+constexpr double kBumpHalfLife = 100;  // in observations of that width
+constexpr double kAgeHalfLife = 1000;  // in observations of the curve: what looked dear is tried again in the end
+
+double PriorCovariance(size_t band, size_t other) {
+  return kLevelVariance + kTiltVariance * static_cast<double>(band * other) + (band == other ? kBandVariance : 0);
+}
+
+}  // namespace
+
+CostCurve::CostCurve(std::vector<CostPoint> points) : points_(std::move(points)) {
+  assert(!points_.empty());
+}
+
+CostCurve::Bands::Bands() {
+  for (size_t i = 0; i < kBands; ++i) {
+    for (size_t j = 0; j < kBands; ++j) covariance[i][j] = PriorCovariance(i, j);
+  }
+}
+
+size_t CostCurve::Bucket(int context) {
+  size_t bucket = 0;
+  for (int limit = 256; context > limit && bucket < kBuckets - 1; limit *= 2) ++bucket;
+  return bucket;
+}
+
+size_t CostCurve::Band(int rows) {
+  return std::min<size_t>(std::bit_width(static_cast<unsigned>(std::max(rows, 1)) - 1), kBands - 1);
+}
+
+size_t CostCurve::Width(int rows) {
+  return std::min(static_cast<size_t>(std::max(rows, 1) - 1), kWidths);
+}
+
+double CostCurve::Calibrated(int rows) const {
+  if (points_.empty()) return kUncalibratedRowSeconds * rows;
+  if (points_.size() == 1) return points_[0].seconds * std::max(1.0, static_cast<double>(rows) / points_[0].rows);
+  const auto above = std::lower_bound(points_.begin() + 1, points_.end() - 1, rows,
+                                      [](const CostPoint& point, int wanted) { return point.rows < wanted; });
+  const CostPoint& high = *above;
+  const CostPoint& low = *(above - 1);
+  const double slope = (high.seconds - low.seconds) / (high.rows - low.rows);
+  // Below the first point and past the last one a slope from noise must not lead to times near or below 0.
+  if (rows < low.rows) return low.seconds;
+  if (rows > high.rows) return high.seconds + std::max(0.0, slope) * (rows - high.rows);
+  return low.seconds + slope * (rows - low.rows);
+}
+
+const CostCurve::Bands& CostCurve::BandsIn(size_t bucket) const {
+  return bands_[bands_[bucket].seen ? bucket : last_bucket_];
+}
+
+double CostCurve::Weight(const Bump& bump) const {
+  return bump.weight * std::exp2((bump.time - observations_) / kAgeHalfLife);
+}
+
+double CostCurve::Height(const Bump& bump) const {
+  const double weight = Weight(bump);
+  return bump.mean * weight / (weight + kBumpPrior);
+}
+
+double CostCurve::BumpVariance(const Bump& bump) const {
+  return kNoise * kNoise / (Weight(bump) + kBumpPrior);
+}
+
+double CostCurve::Seconds(int rows, int context) const {
+  const double off = BandsIn(Bucket(context)).off[Band(rows)] + Height(bumps_[Width(rows)]);
+  return Calibrated(rows) * std::exp(off);
+}
+
+double CostCurve::Uncertainty(int rows, int than_rows, int context) const {
+  const Bands& bands = BandsIn(Bucket(context));
+  const size_t band = Band(rows), other = Band(than_rows);
+  const double variance = bands.covariance[band][band] + bands.covariance[other][other] -
+                          2 * bands.covariance[band][other] + BumpVariance(bumps_[Width(rows)]);
+  return rows == than_rows ? 0 : std::sqrt(std::max(variance, 0.0));
+}
+
+// A bucket never seen is like the last one, but less certain.
+CostCurve::Bands& CostCurve::Enter(size_t bucket) {
+  Bands& bands = bands_[bucket];
+  const double forgotten = bands.seen ? kForgotten : kForgottenInNewBucket;
+  if (!bands.seen) bands = bands_[last_bucket_];
+  bands.seen = true;
+  last_bucket_ = bucket;
+  for (size_t i = 0; i < kBands; ++i) {
+    for (size_t j = 0; j < kBands; ++j) {
+      double& covariance = bands.covariance[i][j];
+      covariance += forgotten * (PriorCovariance(i, j) - covariance) + kLevelStep;
+    }
+  }
+  return bands;
+}
+
+void CostCurve::Observe(int rows, int context, double seconds) {
+  if (!(seconds > 0)) return;  // a clock too coarse for it
+  last_ratio_ = seconds / Seconds(rows, context);
+  const double off = std::log(last_ratio_);
+  Bands& bands = Enter(Bucket(context));
+  if (observations_ == 0) bands.off.fill(off);  // whatever it is: nothing was known about the level
+  const double surprise = observations_ == 0 ? 0 : std::clamp(off, -kMostSurprise, kMostSurprise);
+
+  // A step of Kalman's filter: the surprise is shared out by how uncertain each explanation is.
+  Bump& bump = bumps_[Width(rows)];
+  const size_t band = Band(rows);
+  const std::array<double, kBands> known = bands.covariance[band];
+  const double own = BumpVariance(bump) + kNoise * kNoise;
+  const double variance = known[band] + own;
+  for (size_t i = 0; i < kBands; ++i) {
+    bands.off[i] += known[i] / variance * surprise;
+    for (size_t j = 0; j < kBands; ++j) bands.covariance[i][j] -= known[i] * known[j] / variance;
+  }
+
+  const double beyond = Height(bump) + surprise * own / variance;
+  observations_ += 1;
+  bump.weight = Weight(bump) * std::exp2(-1 / kBumpHalfLife) + 1;
+  bump.time = observations_;
+  bump.mean += (beyond - bump.mean) / bump.weight;
+}
+
+}  // namespace outrider

@@ -1,0 +1,198 @@
+#include "spec/policy.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace outrider {
+namespace {
+
+constexpr int kContext = 100;
+
+std::vector<double> Geometric(double chance, int tokens) {
+  std::vector<double> survival;
+  for (int i = 1; i <= tokens; ++i) survival.push_back(std::pow(chance, i));
+  return survival;
+}
+
+CostCurve Line(double slope) {
+  return CostCurve({{1, 0.01}, {2, 0.01 * (1 + slope)}});
+}
+
+CostCurve IceLake() {
+  return CostCurve({{1, 1.0}, {2, 1.5}, {3, 1.8}, {4, 1.26}, {5, 1.6}, {8, 2.2}, {16, 3.8}});
+}
+
+std::vector<int> Choose(Policy& policy, const std::vector<std::vector<double>>& drafts, int other_rows = 0,
+                        int most_rows = 64) {
+  const std::vector<Survival> views(drafts.begin(), drafts.end());
+  const auto generating = static_cast<int>(drafts.size());
+  std::vector<int> rows(drafts.size(), -1);
+  policy.ChooseRows(views, generating + other_rows, generating, kContext, most_rows, rows);
+  return rows;
+}
+
+// Steps of one sequence whose draft has these chances; returns how many had draft rows.
+int StepsWithRows(CostCurve& curve, const std::vector<double>& draft, int steps, const CostCurve& truth) {
+  Policy policy(curve);
+  int with_rows = 0;
+  for (int i = 0; i < steps; ++i) {
+    const int rows = Choose(policy, {draft})[0];
+    with_rows += rows > 0 ? 1 : 0;
+    const double seconds = truth.Seconds(1 + rows, kContext);
+    const double tokens = 1 + std::accumulate(draft.begin(), draft.begin() + rows, 0.0);
+    curve.Observe(1 + rows, kContext, seconds);
+    policy.Observe(1, 1, kContext, static_cast<int>(std::lround(tokens)), seconds);
+  }
+  return with_rows;
+}
+
+TEST(PolicyTest, WithoutDraftsThereIsNothingToChoose) {
+  const CostCurve curve = Line(0.1);
+  Policy policy(curve);
+  EXPECT_EQ(Choose(policy, {{}, {}}), std::vector<int>({0, 0}));
+  EXPECT_EQ(policy.Gain({}, 1, 1, kContext, 0), 0);
+  EXPECT_EQ(policy.ChooseRounds({}, 1, 1, kContext, 0.001), 0);
+}
+
+TEST(PolicyTest, RowsThatCostNothingAreAllWorthTaking) {
+  const CostCurve curve = Line(0.0);
+  Policy policy(curve);
+  const std::vector<double> draft = Geometric(0.5, 12);
+  EXPECT_NEAR(policy.Gain(std::vector<Survival>{draft}, 1, 1, kContext, 0), 1 - std::pow(0.5, 12), 1e-9);
+  EXPECT_EQ(policy.ChooseRounds(std::vector<Survival>{draft}, 1, 1, kContext, 0), 12);
+  EXPECT_GT(Choose(policy, {draft})[0], 0);
+}
+
+TEST(PolicyTest, RowsThatCostAStepEachAreNotTaken) {
+  const CostCurve curve = Line(1.0);
+  Policy policy(curve);
+  EXPECT_EQ(Choose(policy, {Geometric(0.7, 12)}), std::vector<int>({0}));
+}
+
+TEST(PolicyTest, UncalibratedNothingIsDraftedOnHope) {
+  const CostCurve curve;
+  Policy policy(curve);
+  EXPECT_EQ(Choose(policy, {Geometric(0.7, 12)}), std::vector<int>({0}));
+}
+
+TEST(PolicyTest, LooksBeyondWidthsThatDoNotPay) {
+  const CostCurve curve = IceLake();
+  Policy policy(curve);
+  EXPECT_EQ(Choose(policy, {Geometric(0.5, 12)}), std::vector<int>({3})) << "two rows cost more than four";
+  EXPECT_EQ(Choose(policy, {Geometric(0.4, 2)}), std::vector<int>({0})) << "and three rows do too";
+}
+
+TEST(PolicyTest, RowsGoToTheSurestDrafts) {
+  const CostCurve curve = Line(0.2);
+  Policy policy(curve);
+  const std::vector<int> rows = Choose(policy, {Geometric(0.95, 16), Geometric(0.3, 16), {}});
+  EXPECT_GT(rows[0], 4);
+  EXPECT_LE(rows[1], 1);
+  EXPECT_EQ(rows[2], 0);
+}
+
+TEST(PolicyTest, UnderLoadDraftsShrink) {
+  // Free up to eight rows, then each costs a quarter of a step.
+  const CostCurve curve({{1, 1.0}, {8, 1.0}, {12, 2.0}});
+  Policy policy(curve);
+  const int alone = Choose(policy, {Geometric(0.8, 16)})[0];
+  EXPECT_GE(alone, 7);
+  const std::vector<int> crowded = Choose(policy, std::vector<std::vector<double>>(8, Geometric(0.4, 16)));
+  EXPECT_EQ(*std::max_element(crowded.begin(), crowded.end()), 0);
+}
+
+TEST(PolicyTest, KeepsToTheRoomInTheBatch) {
+  const CostCurve curve = Line(0.0);
+  Policy policy(curve);
+  const std::vector<int> rows = Choose(policy, {Geometric(0.9, 8), Geometric(0.9, 8)}, 0, 5);
+  EXPECT_EQ(rows[0] + rows[1], 5);
+}
+
+RC_GTEST_PROP(PolicyTest, NoRowLeftOutIsLikelierThanOneTaken, ()) {
+  const auto chances = *rc::gen::container<std::vector<std::vector<int>>>(
+      rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 101)));
+  RC_PRE(!chances.empty());
+  std::vector<std::vector<double>> drafts;
+  for (const auto& draft : chances) {
+    double survival = 1;
+    drafts.emplace_back();
+    for (const int percent : draft) drafts.back().push_back(survival *= percent / 100.0);
+  }
+  const CostCurve curve = *rc::gen::arbitrary<bool>() ? IceLake() : Line(*rc::gen::inRange(0, 10) / 10.0);
+  Policy policy(curve);
+  const int room = *rc::gen::inRange(0, 40);
+  const std::vector<int> rows = Choose(policy, drafts, *rc::gen::inRange(0, 3), room);
+  double least_taken = 1, most_left = 0;
+  int total = 0;
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const auto taken = static_cast<size_t>(rows[i]);
+    RC_ASSERT(rows[i] >= 0 && taken <= drafts[i].size());
+    total += rows[i];
+    if (taken > 0) least_taken = std::min(least_taken, drafts[i][taken - 1]);
+    if (taken < drafts[i].size()) most_left = std::max(most_left, drafts[i][taken]);
+  }
+  RC_ASSERT(total <= room);
+  RC_ASSERT(total == 0 || least_taken >= most_left);
+}
+
+TEST(PolicyTest, DraftingHasItsPrice) {
+  const CostCurve curve = Line(0.05);
+  Policy policy(curve);
+  const std::vector<double> outlook = Geometric(0.8, 20);
+  const std::vector<Survival> expected = {outlook};
+  const int free = policy.ChooseRounds(expected, 1, 1, kContext, 0);
+  const int dear = policy.ChooseRounds(expected, 1, 1, kContext, 0.002);
+  EXPECT_GT(free, dear);
+  EXPECT_GT(dear, 0);
+  EXPECT_EQ(policy.ChooseRounds(expected, 1, 1, kContext, 0.01), 0);
+  EXPECT_GT(policy.Gain(expected, 1, 1, kContext, 0), policy.Gain(expected, 1, 1, kContext, 0.004));
+  EXPECT_LT(policy.Gain(expected, 1, 1, kContext, 1.0), 0);
+}
+
+TEST(PolicyTest, LeastSurvivalIsTheCheapestRowsPrice) {
+  const CostCurve line = Line(0.2), ice_lake = IceLake();
+  EXPECT_NEAR(Policy(line).LeastSurvival(1, 1, kContext, 0), 0.2, 1e-9);
+  EXPECT_NEAR(Policy(line).LeastSurvival(1, 1, kContext, 0.001), 0.3, 1e-9);
+  EXPECT_EQ(Policy(line).LeastSurvival(1, 1, kContext, 1), 1);
+  EXPECT_NEAR(Policy(ice_lake).LeastSurvival(1, 1, kContext, 0), 0.26 / 3, 1e-9);
+}
+
+TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
+  const CostCurve curve = Line(0.1);
+  Policy policy(curve);
+  EXPECT_EQ(policy.speed_up(), 1);
+  policy.Observe(1, 1, kContext, 1, 0);  // a clock too coarse for it
+  for (int i = 0; i < 200; ++i) policy.Observe(1, 1, kContext, 3, 0.015);
+  EXPECT_NEAR(policy.speed_up(), 2, 0.05);
+  for (int i = 0; i < 2000; ++i) policy.Observe(1, 1, kContext, 1, 0.03);
+  EXPECT_EQ(policy.speed_up(), 1);
+}
+
+TEST(PolicyTest, WhileDraftsPayAPlainStepIsTakenNowAndThen) {
+  CostCurve curve = Line(0.1);
+  const int plain = 1000 - StepsWithRows(curve, Geometric(0.9, 8), 1000, Line(0.1));
+  EXPECT_GE(plain, 3);
+  EXPECT_LE(plain, 20);
+}
+
+TEST(PolicyTest, HopelessDraftsAreHardlyEverVerified) {
+  CostCurve curve = Line(0.5);
+  EXPECT_LE(StepsWithRows(curve, Geometric(0.1, 8), 2000, Line(0.5)), 10);
+}
+
+TEST(PolicyTest, ACalibrationThatMakesRowsTooDearIsSeenThrough) {
+  CostCurve curve = Line(0.9);
+  EXPECT_GE(StepsWithRows(curve, Geometric(0.8, 8), 2000, Line(0.1)), 1500);
+}
+
+TEST(PolicyTest, ACalibrationThatMakesRowsTooCheapIsSeenThrough) {
+  CostCurve curve = Line(0.05);
+  EXPECT_LE(StepsWithRows(curve, Geometric(0.5, 8), 2000, Line(0.9)), 200);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,37 @@
+// Verification: which tokens a step commits, given a draft and the target's logits for each of its rows.
+//
+// One walk for both modes. Row i holds the target's logits after the first i draft tokens; there is one more row than
+// draft tokens. Each row gives the token the target says; it is committed; and as long as it is what the draft said,
+// the next row is valid too. So each step commits at least one token, and what is committed is what the target said.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/token.h"
+#include "spec/draft.h"
+
+namespace outrider {
+
+// `draw(row)` returns the target's token for that row; `commit(row, token)` takes it and returns whether to go on (no
+// after the end of text, a stop string, an error). Returns how many draft tokens were right.
+template <typename DrawRow, typename CommitToken>
+int WalkDraft(std::span<const DraftToken> draft, DrawRow draw, CommitToken commit) {
+  for (int row = 0;; ++row) {
+    const Token token = draw(row);
+    const bool right = row < static_cast<int>(draft.size()) && token == draft[static_cast<size_t>(row)].token;
+    const bool go_on = commit(row, token);
+    if (!right) return row;
+    if (!go_on) return row + 1;
+  }
+}
+
+// Rejection sampling (Leviathan et al. 2023) for one row: keeps `drafted` with probability min(1, p/q), else draws from
+// what p has more than q. `target` is p and `draft` is q, each normalised, a token at most once; an empty `draft` means
+// q(drafted) = 1. The two coins, uniform in (0, 1), must be independent of each other and of how `drafted` was drawn:
+// the shared Gumbel noise of match mode is not. Returns `drafted` exactly if it was accepted. kNoToken if `target` is
+// empty.
+Token DrawByRejection(std::span<const TokenProbability> target, Token drafted, std::span<const TokenProbability> draft,
+                      double accept_coin, double residual_coin);
+
+}  // namespace outrider
