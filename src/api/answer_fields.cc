@@ -26,7 +26,34 @@ Json TimingsJson(const GenerationTimings& timings) {
       {"predicted_ms", timings.generate_ms},
       {"predicted_per_token_ms", Ratio(timings.generate_ms, steps)},
       {"predicted_per_second", Ratio(1000.0 * steps, timings.generate_ms)},
+      {"draft_n", timings.drafted_tokens},
+      {"draft_n_accepted", timings.accepted_tokens},
+      {"stages",
+       {{"prefill_ms", timings.prompt_ms},
+        {"draft_ms", timings.draft_ms},
+        {"verify_ms", timings.decode_ms},
+        {"sample_ms", timings.sample_ms},
+        {"rollback_ms", timings.rollback_ms}}},
   };
+}
+
+Json TimingsJson(const Completion& completion) {
+  Json timings = TimingsJson(completion.timings);
+  Json& drafters = timings["drafters"] = Json::object();
+  for (const DrafterStats& drafter : completion.drafters) {
+    drafters[std::string(drafter.name)] = {
+        {"proposed", drafter.proposed}, {"accepted", drafter.accepted}, {"ms", drafter.seconds * 1000}};
+  }
+  timings["speed_up"] = completion.speed_up;
+  return timings;
+}
+
+Json ProvenanceJson(const std::vector<GeneratedToken>& tokens) {
+  Json list = Json::array();
+  for (const GeneratedToken& token : tokens) {
+    list.push_back({{"text", token.piece}, {"drafter", token.drafter.empty() ? Json() : Json(token.drafter)}});
+  }
+  return list;
 }
 
 Json SettingsJson(const SamplingOptions& sampling, int max_tokens) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "scheduler/generation.h"
@@ -11,6 +12,10 @@ namespace outrider {
 
 // llama.cpp's `timings` object.
 Json TimingsJson(const GenerationTimings& timings);
+Json TimingsJson(const Completion& completion);  // also what each drafter did
+
+// Each token's text and who foresaw it: [{"text": " the", "drafter": "suffix"}, {"text": " cat", "drafter": null}].
+Json ProvenanceJson(const std::vector<GeneratedToken>& tokens);
 
 // The settings as llama.cpp reports them in /props and with each /completion.
 Json SettingsJson(const SamplingOptions& sampling, int max_tokens);

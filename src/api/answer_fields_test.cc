@@ -8,7 +8,12 @@ namespace outrider {
 namespace {
 
 TEST(AnswerFieldsTest, TimingsAreFiniteAndCountSteps) {
-  const Json timings = TimingsJson({10, 4, 11, 1.0, 50.0, 100.0});
+  const Json timings = TimingsJson(GenerationTimings{.prompt_tokens = 10,
+                                                     .cached_tokens = 4,
+                                                     .generated_tokens = 11,
+                                                     .queue_ms = 1.0,
+                                                     .prompt_ms = 50.0,
+                                                     .generate_ms = 100.0});
   EXPECT_EQ(timings["cache_n"], 4);
   EXPECT_EQ(timings["prompt_n"], 10);
   EXPECT_EQ(timings["prompt_per_token_ms"], 5.0);
@@ -16,8 +21,8 @@ TEST(AnswerFieldsTest, TimingsAreFiniteAndCountSteps) {
   EXPECT_EQ(timings["predicted_n"], 11);
   EXPECT_EQ(timings["predicted_per_token_ms"], 10.0);
   EXPECT_EQ(timings["predicted_per_second"], 100.0);
-  const Json idle = TimingsJson({});
-  for (const auto& [name, value] : idle.items()) {
+  const Json idle = TimingsJson(GenerationTimings{});
+  for (const auto& [name, value] : idle.flatten().items()) {
     EXPECT_TRUE(value.is_number() && std::isfinite(value.get<double>())) << name;
   }
 }
@@ -37,6 +42,30 @@ TEST(AnswerFieldsTest, FinishReasons) {
 TEST(AnswerFieldsTest, EventsAreFramed) {
   EXPECT_EQ(SseEvent("", {{"a", "x\ny"}}), "data: {\"a\":\"x\\ny\"}\n\n");
   EXPECT_EQ(SseEvent("ping", Json::object()), "event: ping\ndata: {}\n\n");
+}
+
+TEST(AnswerFieldsTest, TimingsTellWhatDraftersDid) {
+  Completion completion;
+  completion.timings.drafted_tokens = 9;
+  completion.timings.accepted_tokens = 7;
+  completion.timings.rollback_ms = 0.5;
+  completion.drafters = {{"suffix", 6, 5, 0.002}, {"model", 3, 2, 0.25}};
+  completion.speed_up = 1.5;
+  const Json timings = TimingsJson(completion);
+  EXPECT_EQ(timings["draft_n"], 9);
+  EXPECT_EQ(timings["draft_n_accepted"], 7);
+  EXPECT_EQ(timings["stages"]["rollback_ms"], 0.5);
+  EXPECT_EQ(timings["drafters"]["model"], (Json{{"proposed", 3}, {"accepted", 2}, {"ms", 250.0}}));
+  EXPECT_EQ(timings["speed_up"], 1.5);
+}
+
+TEST(AnswerFieldsTest, ProvenanceListsEachTokenWithItsDrafter) {
+  GeneratedToken foreseen, own;
+  foreseen.piece = " the";
+  foreseen.drafter = "suffix";
+  own.piece = " cat";
+  EXPECT_EQ(ProvenanceJson({foreseen, own}), Json::parse(R"([{"text": " the", "drafter": "suffix"},
+                                                            {"text": " cat", "drafter": null}])"));
 }
 
 }  // namespace

@@ -112,6 +112,10 @@ void FieldReader::Array(const char* name, Json* out) {
   *out = At(name);
 }
 
+void FieldReader::Adopt(const Status& error) {
+  if (status_.ok()) status_ = error;
+}
+
 void FieldReader::Fail(const char* name, const std::string& message) {
   if (status_.ok()) status_ = InvalidArgument(message, path_ + name);
 }

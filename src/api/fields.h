@@ -30,6 +30,7 @@ class FieldReader {
   void Array(const char* name, Json* out);
 
   void Fail(const char* name, const std::string& message);  // records an error about a field
+  void Adopt(const Status& error);                          // records what a reader of a nested object found
   const Status& status() const { return status_; }
 
  private:

@@ -1,7 +1,9 @@
 #include "api/generation_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -92,6 +94,40 @@ void ReadLogitBias(FieldReader* fields, const Tokenizer& tokenizer, SamplingOpti
   }
 }
 
+// "speculative": {"n_max": 8, …}, or llama.cpp's flat "speculative.n_max": 8.
+void ReadSpeculation(FieldReader* fields, SpeculationOptions* speculation) {
+  constexpr size_t kMaxTypes = 16;
+  constexpr int kMaxDraft = 1024;
+  Json nested = Json::object();
+  fields->Object("speculative", &nested);
+  FieldReader inner(nested, "speculative.");
+  inner.Bool("enabled", &speculation->enabled);
+  inner.StringOrList("types", kMaxTypes, &speculation->types);
+  inner.Int("n_max", 0, kMaxDraft, &speculation->n_max);
+  inner.Int("n_min", 0, kMaxDraft, &speculation->n_min);
+  inner.Float("p_min", 0, 1, &speculation->p_min);
+  bool provenance = false;  // what it does is up to the protocol
+  inner.Bool("provenance", &provenance);
+  if (!inner.status().ok()) return fields->Adopt(inner.status());
+  fields->StringOrList("speculative.types", kMaxTypes, &speculation->types);
+  fields->Int("speculative.n_max", 0, kMaxDraft, &speculation->n_max);
+  fields->Int("speculative.n_min", 0, kMaxDraft, &speculation->n_min);
+  fields->Float("speculative.p_min", 0, 1, &speculation->p_min);
+}
+
+// Names of drafters that the server does not have are a mistake, not a wish for none.
+void CheckDrafters(const std::vector<std::string>& known, FieldReader* fields, SpeculationOptions* speculation) {
+  for (const std::string& type : speculation->types) {
+    if (type == "none") {
+      speculation->enabled = false;
+    } else if (std::find(known.begin(), known.end(), type) == known.end()) {
+      fields->Fail("speculative.types", known.empty() ? "this server runs without drafters"
+                                                      : fmt::format("'{}' is not one of this server's drafters: {}",
+                                                                    type, fmt::join(known, ", ")));
+    }
+  }
+}
+
 }  // namespace
 
 Status ReadGenerationFields(const Json& body, const ApiContext& context, GenerationRequest* request) {
@@ -101,6 +137,9 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   if (context.random_seed) request->sampling.seed = std::random_device{}();
   ReadSampling(&fields, &request->sampling);
   ReadLogitBias(&fields, context.tokenizer, &request->sampling);
+
+  ReadSpeculation(&fields, &request->speculation);
+  CheckDrafters(context.drafters, &fields, &request->speculation);
 
   fields.StringOrList("stop", kMaxStopStrings, &request->stop);
   fields.Bool("ignore_eos", &request->ignore_eos);
@@ -114,6 +153,11 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   fields.Int("n", 1, kMaxInt, &n);
   if (n != 1) fields.Fail("n", "only n = 1 is supported");
   return fields.status();
+}
+
+bool WantsProvenance(const Json& body) {
+  const Json& speculative = FieldReader(body).At("speculative");
+  return speculative.is_object() && speculative.value("provenance", Json()) == true;
 }
 
 Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, MaxTokensLimits limits,

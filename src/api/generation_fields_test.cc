@@ -169,5 +169,31 @@ TEST(MaxTokensTest, ZeroAndNoLimitAreForSomeProtocolsOnly) {
   EXPECT_EQ(*MaxTokens(none, 5, MaxTokensLimits::kFromMinusOneWithZero), 5);
 }
 
+TEST(GenerationFieldsTest, SpeculationInBothSpellings) {
+  TestContext context;
+  context.api.drafters = {"suffix", "model"};
+  const SpeculationOptions nested =
+      Read(Json::parse(
+               R"({"speculative": {"enabled": false, "types": ["model"], "n_max": 5, "n_min": 1, "p_min": 0.5}})"),
+           context.api)
+          .speculation;
+  EXPECT_FALSE(nested.enabled);
+  EXPECT_EQ(nested.types, std::vector<std::string>{"model"});
+  EXPECT_EQ(nested.n_max, 5);
+  EXPECT_EQ(nested.n_min, 1);
+  EXPECT_EQ(nested.p_min, 0.5f);
+  const SpeculationOptions flat =
+      Read(Json::parse(R"({"speculative.n_max": 3, "speculative.n_min": 2, "speculative.p_min": 0.25,
+                           "speculative.types": "suffix"})"),
+           context.api)
+          .speculation;
+  EXPECT_TRUE(flat.enabled);
+  EXPECT_EQ(flat.types, std::vector<std::string>{"suffix"});
+  EXPECT_EQ(flat.n_max, 3);
+  EXPECT_EQ(flat.n_min, 2);
+  EXPECT_EQ(flat.p_min, 0.25f);
+  EXPECT_FALSE(Read(Json::parse(R"({"speculative.types": "none"})"), context.api).speculation.enabled);
+}
+
 }  // namespace
 }  // namespace outrider

@@ -38,6 +38,7 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
           {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
           {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
           {"build_info", info.build},
+          {"drafters", context.drafters},
           {"exactness", {{"holds", info.exactness.empty()}, {"reason", info.exactness}}}};
 }
 

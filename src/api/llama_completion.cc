@@ -13,6 +13,7 @@ constexpr int kMaxProbabilities = 1000;
 struct LlamaOptions {
   bool stream = false;
   bool return_tokens = false;
+  bool provenance = false;
   bool timings_per_token = false;
   int n_probs = 0;
 };
@@ -80,6 +81,7 @@ class LlamaCompletionWriter : public ResponseWriter {
 
   Json Whole() override {
     Json answer = LastObject(text_, options_.return_tokens ? tokens_ : std::vector<GeneratedToken>());
+    if (options_.provenance) answer["provenance"] = ProvenanceJson(tokens_);
     if (options_.n_probs > 0) {
       answer["completion_probabilities"] = LlamaProbabilities(tokens_, tokenizer_, as_probabilities_);
     }
@@ -103,6 +105,7 @@ class LlamaCompletionWriter : public ResponseWriter {
                   {"tokens_predicted", chunk.timings.generated_tokens},
                   {"tokens_evaluated", prompt_.size()}};
     if (options_.timings_per_token) event["timings"] = TimingsJson(chunk.timings);
+    if (options_.provenance) event["provenance"] = ProvenanceJson(chunk.tokens);
     if (options_.n_probs > 0) {
       event["completion_probabilities"] = LlamaProbabilities(chunk.tokens, tokenizer_, as_probabilities_);
     }
@@ -128,7 +131,7 @@ class LlamaCompletionWriter : public ResponseWriter {
             {"stop_type", StopType(completion_.reason)},
             {"stopping_word", completion_.stop_string},
             {"tokens_cached", prompt_.size() + static_cast<size_t>(timings.generated_tokens)},
-            {"timings", TimingsJson(timings)}};
+            {"timings", TimingsJson(completion_)}};
   }
 
   const LlamaOptions options_;
@@ -157,6 +160,7 @@ Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context) {
   if (!fields.status().ok()) return fields.status();
 
   if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
+  options.provenance = WantsProvenance(body);
   const Status limit = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero, context,
                                      &call.generation);
   if (!limit.ok()) return limit;

@@ -35,6 +35,14 @@ class MetricsWriter {
     }
   }
 
+  template <typename Value>
+  void ByDrafter(std::string_view name, std::string_view help, const std::vector<DrafterStats>& drafters, Value value) {
+    Head(name, help, "counter");
+    for (const DrafterStats& drafter : drafters) {
+      fmt::format_to(std::back_inserter(text_), "{}{{drafter=\"{}\"}} {}\n", name, drafter.name, value(drafter));
+    }
+  }
+
   void Distribution(std::string_view name, std::string_view help, const Histogram& histogram) {
     Head(name, help, "histogram");
     uint64_t up_to_bound = 0;
@@ -86,6 +94,18 @@ std::string MetricsText(const SchedulerStats& stats) {
   out.Counter("outrider_rows_total", "Rows decoded, over all steps", stats.rows);
   out.Distribution("outrider_first_token_seconds", "Time from submission to the first token",
                    stats.first_token_seconds);
+  out.ByDrafter("outrider_draft_tokens_proposed_total", "Draft tokens verified, by drafter", stats.drafters,
+                [](const DrafterStats& drafter) { return static_cast<double>(drafter.proposed); });
+  out.ByDrafter("outrider_draft_tokens_accepted_total", "Draft tokens that were right, by drafter", stats.drafters,
+                [](const DrafterStats& drafter) { return static_cast<double>(drafter.accepted); });
+  out.ByDrafter("outrider_draft_seconds_total", "Time drafters took", stats.drafters,
+                [](const DrafterStats& drafter) { return drafter.seconds; });
+  out.Distribution("outrider_accepted_length", "Right tokens at the beginning of each verified draft",
+                   stats.accepted_length);
+  out.Gauge("outrider_speed_up", "Estimate of how much faster than without drafts, lately", stats.speed_up);
+  out.Distribution("outrider_step_rows", "Rows of one step", stats.step_rows);
+  out.Distribution("outrider_step_cost_ratio", "Time of a step over what the cost curve expected",
+                   stats.step_cost_ratio);
   out.Distribution("outrider_step_seconds", "Time of one step", stats.step_seconds);
   return out.Take();
 }

@@ -14,6 +14,7 @@ struct ChatOptions {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
+  bool provenance = false;
 };
 
 Json ToolCallJson(const ToolCall& call) {
@@ -55,6 +56,7 @@ class ChatCompletionWriter : public ResponseWriter {
 
   std::string Append(const Chunk& chunk) override {
     if (options_.logprobs) tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
+    if (options_.provenance) foreseen_.insert(foreseen_.end(), chunk.tokens.begin(), chunk.tokens.end());
     if (chunk.completion) completion_ = *chunk.completion;
     if (!options_.stream) {
       text_ += chunk.text;
@@ -78,6 +80,7 @@ class ChatCompletionWriter : public ResponseWriter {
                                                      {"finish_reason", FinishReasonText()}});
     answer["usage"] = OpenAiUsage(completion_.timings);
     AddOurs(completion_, &answer);
+    AddProvenance(&answer);
     return answer;
   }
 
@@ -100,7 +103,15 @@ class ChatCompletionWriter : public ResponseWriter {
                                                           {"finish_reason", finish_reason}});
     if (options_.include_usage) event["usage"] = nullptr;
     if (!finish_reason.is_null()) AddOurs(completion_, &event);
+    AddProvenance(&event);
     return SseEvent("", event);
+  }
+
+  // Of all tokens so far that were not reported yet.
+  void AddProvenance(Json* event) {
+    if (!options_.provenance) return;
+    (*event)["provenance"] = ProvenanceJson(foreseen_);
+    foreseen_.clear();
   }
 
   std::string LastEvents() {
@@ -117,8 +128,9 @@ class ChatCompletionWriter : public ResponseWriter {
   const Tokenizer& tokenizer_;
   const OpenAiEnvelope envelope_;
   ChatStream message_;
-  std::string text_;  // not parsed yet; used when not streaming
-  std::vector<GeneratedToken> tokens_;
+  std::string text_;                      // not parsed yet; used when not streaming
+  std::vector<GeneratedToken> tokens_;    // whose logprobs were not reported yet
+  std::vector<GeneratedToken> foreseen_;  // whose drafters were not reported yet
   Completion completion_;
   bool began_ = false;
 };
@@ -149,6 +161,7 @@ Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
   if (!limit.ok()) return limit;
   Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &call.generation);
   if (!parser.ok()) return parser.status();
+  options.provenance = WantsProvenance(body);
   call.stream = options.stream;
   call.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
   return call;

@@ -38,7 +38,7 @@ Json OpenAiUsage(const GenerationTimings& timings) {
 
 void AddOurs(const Completion& completion, Json* answer) {
   (*answer)["seed"] = completion.seed;
-  (*answer)["timings"] = TimingsJson(completion.timings);
+  (*answer)["timings"] = TimingsJson(completion);
 }
 
 Status ReadStreamFields(const Json& body, bool* stream, bool* include_usage) {

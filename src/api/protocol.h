@@ -26,9 +26,10 @@ struct ApiContext {
   int64_t start_time = 0;   // seconds since the epoch
   Pos sequence_length = 0;  // tokens a prompt and its answer have room for
   int n_slots = 1;
-  SamplingOptions sampling;  // defaults that a request may override
-  int max_tokens = -1;       // default and, if positive, upper bound of max_tokens
-  bool random_seed = true;   // requests without a seed get a random one instead of sampling.seed
+  SamplingOptions sampling;                // defaults that a request may override
+  int max_tokens = -1;                     // default and, if positive, upper bound of max_tokens
+  bool random_seed = true;                 // requests without a seed get a random one instead of sampling.seed
+  std::vector<std::string> drafters = {};  // names; none = plain decoding
 };
 
 // Writes the answer to one request. Append is called for each chunk in order; the last one carries the completion. Use

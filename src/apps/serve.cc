@@ -106,6 +106,7 @@ Status Serve(ServeOptions options) {
       [](int signal, int) { LeaveAtOnce(128 + signal); });  // nothing to lose before the port opens
   auto keys = CollectKeys(options);
   if (!keys.ok()) return keys.status();
+  if (auto drafters = ChooseDrafters(options.speculation); !drafters.ok()) return drafters.status();
   if (Status status = CheckSlotDirectory(options.http.slot_save_path); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
 
@@ -128,18 +129,22 @@ Status Serve(ServeOptions options) {
   if (Status status = WarmUp(**engine, tokenizer); !status.ok()) return status;
 
   const EngineInfo& info = (*engine)->info();
+  auto speculation = Speculation::Create(options.speculation, **model, **engine, options.context, VersionLine());
+  if (!speculation.ok()) return speculation.status();
   LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, (*model)->Description(),
           (*model)->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
   LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
           info.exactness.empty() ? "same request, same text" : "text may depend on other requests: " + info.exactness);
+  LogInfo("{}", (*speculation)->Description());
 
   LlamaFilterFactory filters(*model, info.sequence_length);
   if (options.request_seconds > 0) options.scheduler.max_request_time = Seconds(options.request_seconds);
-  Scheduler scheduler(**engine, tokenizer, filters, options.scheduler);
+  Scheduler scheduler(**engine, tokenizer, filters, options.scheduler, (*speculation)->TakeSpeculator());
 
   if (options.alias.empty()) options.alias = std::filesystem::path(options.model.path).stem().string();
   ApiContext api{tokenizer,        **chat,           options.alias,     std::time(nullptr), info.sequence_length,
                  info.n_sequences, options.sampling, options.max_tokens};
+  api.drafters = (*speculation)->names();
   api.random_seed = options.seed < 0;
   api.sampling.seed = api.random_seed ? 0 : static_cast<uint64_t>(options.seed);
   const ServerInfo server_info{.model_path = options.model.path,

@@ -67,6 +67,57 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--pooling", o.pooling, "how embeddings are pooled: mean, cls, last; default: the model's, else mean");
 }
 
+void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
+  flags.Group("Speculation: drafts that never change the text");
+  SpeculationSettings& s = o.speculation;
+  flags.Add("--spec,--spec-type", s.drafters,
+            "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model if there is "
+            "one; none = no speculation");
+  flags.Add("--draft-max,--spec-draft-n-max,--draft-n", s.policy.n_max, "most draft tokens per step")
+      ->check(CLI::Range(0, 1024));
+  flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.policy.n_min, "shorter drafts are dropped")
+      ->check(CLI::Range(0, 1024));
+  flags
+      .Add("--draft-p-min,--spec-draft-p-min", s.policy.p_min, "a draft ends where its drafter is less sure than this")
+      ->check(CLI::Range(0.0, 1.0));
+  flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
+  flags.Switch("--spec-always", s.policy.always,
+               "verify every draft, even where that is slower (to measure a drafter)");
+  flags.Add("-lcs,--lookup-cache-static", s.lookup_cache_static,
+            "n-gram statistics to draft from (a file of llama.cpp's)");
+  flags.Add("-lcd,--lookup-cache-dynamic", s.lookup_cache_dynamic,
+            "likewise; what is learned is added to it at the end");
+  flags.Switch("--calibrate", s.calibrate,
+               "measure anew what a step of each width costs, instead of using the last measurement");
+
+  flags.Group("Draft model");
+  flags.Add("-md,--model-draft,--spec-draft-model", s.draft_model.path, "GGUF file of a small model that drafts");
+  flags
+      .Add("-cd,--ctx-size-draft", s.draft_context.context_tokens,
+           "its context in tokens over all sequences; 0 = as the target's")
+      ->check(CLI::NonNegativeNumber);
+  flags.Add("-ngld,--gpu-layers-draft,--n-gpu-layers-draft,--spec-draft-ngl", s.draft_model.gpu_layers,
+            "layers on the GPU; -1 = all");
+  flags.Add("-devd,--device-draft,--spec-draft-device", s.draft_model.devices, "devices for it; none = CPU only")
+      ->delimiter(',');
+  flags
+      .Add("-otd,--override-tensor-draft,--spec-draft-override-tensor", s.draft_model.tensor_overrides,
+           "pattern=buffer type, as -ot")
+      ->delimiter(',');
+  flags
+      .Add("-td,--threads-draft,--spec-draft-threads", s.draft_context.threads,
+           "threads while drafting; 0 = as --threads")
+      ->check(CLI::Range(0, 4096));
+  flags
+      .Add("-tbd,--threads-batch-draft,--spec-draft-threads-batch", s.draft_context.threads_batch,
+           "threads while reading a prompt; 0 = as --threads-draft")
+      ->check(CLI::Range(0, 4096));
+  flags.Add("-ctkd,--cache-type-k-draft,--spec-draft-type-k", s.draft_context.cache_type_k,
+            "type of its K cache; default f16");
+  flags.Add("-ctvd,--cache-type-v-draft,--spec-draft-type-v", s.draft_context.cache_type_v,
+            "type of its V cache, likewise");
+}
+
 void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Requests");
   flags.Add("--queue", o.scheduler.max_queue, "requests that may wait for a slot; one more gets 429")
@@ -133,6 +184,7 @@ void AddSamplingFlags(Flags& flags, ServeOptions& o) {
 void AddServeFlags(Flags& flags, ServeOptions& options) {
   AddModelFlags(flags, options);
   AddContextFlags(flags, options);
+  AddSpeculationFlags(flags, options);
   AddSchedulerFlags(flags, options);
   AddHttpFlags(flags, options);
   AddSamplingFlags(flags, options);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/speculation.h"
 #include "engine/model_options.h"
 #include "http/server.h"
 #include "sampling/sampling_options.h"
@@ -19,6 +20,7 @@ struct ServeOptions {
   SchedulerOptions scheduler;
   HttpOptions http;
   SamplingOptions sampling;
+  SpeculationSettings speculation;
 
   std::string alias;               // model name in answers; "" = the file's name without .gguf
   std::string numa;                // distribute, isolate or numactl

@@ -18,14 +18,23 @@ bool ConstantTimeEquals(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-bool ApiKeys::Accepts(std::string_view authorization, std::string_view x_api_key) const {
+size_t ApiKeys::Find(std::string_view authorization, std::string_view x_api_key) const {
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view bearer = authorization.starts_with(kBearer) ? authorization.substr(kBearer.size()) : "";
-  bool accepted = false;
-  for (const std::string& key : keys_) {  // all of them: the time must not tell which one came close
-    accepted |= !key.empty() && (ConstantTimeEquals(bearer, key) | ConstantTimeEquals(x_api_key, key));
+  size_t found = kNone;
+  for (size_t i = 0; i < keys_.size(); ++i) {  // all of them: the time must not tell which one came close
+    const std::string& key = keys_[i];
+    if (!key.empty() && (ConstantTimeEquals(bearer, key) | ConstantTimeEquals(x_api_key, key))) found = i;
   }
-  return accepted;
+  return found;
+}
+
+bool ApiKeys::Accepts(std::string_view authorization, std::string_view x_api_key) const {
+  return Find(authorization, x_api_key) != kNone;
+}
+
+std::string ApiKeys::Owner(std::string_view authorization, std::string_view x_api_key) const {
+  return required() ? fmt::format("key {}", Find(authorization, x_api_key)) : "";
 }
 
 Result<std::vector<std::string>> ReadKeyFile(const std::string& path) {

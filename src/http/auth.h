@@ -25,7 +25,13 @@ class ApiKeys {
   // `authorization` is that header ("Bearer KEY"), `x_api_key` Anthropic's; either may be empty.
   bool Accepts(std::string_view authorization, std::string_view x_api_key) const;
 
+  // A name for the key that was sent, without the key itself; "" if none is required.
+  std::string Owner(std::string_view authorization, std::string_view x_api_key) const;
+
  private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  size_t Find(std::string_view authorization, std::string_view x_api_key) const;
+
   std::vector<std::string> keys_;
 };
 

@@ -86,6 +86,8 @@ struct HttpServer::Impl {
       if (!body.ok()) return SendError(request, response, body.status());
       auto call = parse(*body, services.api);
       if (!call.ok()) return SendError(request, response, call.status());
+      call->generation.owner =
+          options.api_keys.Owner(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
       auto generation = services.scheduler.Submit(std::move(call->generation));
       if (!generation.ok()) {
         if (generation.status().code() == StatusCode::kResourceExhausted)

@@ -150,6 +150,7 @@ void Scheduler::Begin(Sequence& sequence, PendingRequest pending) {
   sequence.timings.queue_ms = Milliseconds(sequence.admitted - sequence.submitted);
   sequence.generation = std::move(pending.generation);
   sequence.sampler = std::move(pending.sampler);
+  speculator_->Begin(sequence.id, sequence.tokens, request.speculation, {request.sampling, request.owner});
 }
 
 SchedulerStats Scheduler::Stats() const {

@@ -8,12 +8,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/token.h"
 #include "sampling/sampling_options.h"
+#include "spec/draft.h"
 
 namespace outrider {
 
@@ -31,6 +33,8 @@ struct GenerationRequest {
   SeqId slot = -1;                        // run in this sequence; -1 = the one with the longest common prefix
   Duration time_limit = Duration::max();  // from the first generated token on; what exists by then is returned
   Duration deadline = Duration::max();    // from submission on, waiting and prompt included
+  SpeculationOptions speculation;
+  std::string owner;  // whose request it is; what drafters remember of it is for requests of the same owner
 };
 
 struct TokenLogprob {
@@ -43,6 +47,7 @@ struct GeneratedToken {
   std::string piece;              // its bytes; not always whole characters
   float logprob = 0;              // set if the request asked for logprobs
   std::vector<TokenLogprob> top;  // best first, as many as asked for
+  std::string_view drafter = "";  // who foresaw it; "" = nobody
 };
 
 enum class FinishReason {
@@ -62,6 +67,15 @@ struct GenerationTimings {
   double queue_ms = 0;     // from submission to the first row in a batch
   double prompt_ms = 0;    // from there to the first generated token
   double generate_ms = 0;  // from the first generated token to the last
+
+  int drafted_tokens = 0;  // verified
+  int accepted_tokens = 0;
+
+  // What the steps after the first token were made of.
+  double draft_ms = 0;     // drafters
+  double decode_ms = 0;    // the engine
+  double sample_ms = 0;    // drawing from its rows
+  double rollback_ms = 0;  // taking rejected tokens back
 };
 
 struct Completion {
@@ -71,6 +85,8 @@ struct Completion {
   GenerationTimings timings;
   uint64_t seed = 0;
   SeqId slot = -1;
+  std::vector<DrafterStats> drafters = {};  // those that were asked
+  double speed_up = 1;                      // estimate of how much faster than without drafts
 };
 
 // A piece of the result: text that is final, in whole UTF-8 characters and past any possible stop string, and the

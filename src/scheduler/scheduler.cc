@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "sampling/logprobs.h"
+#include "spec/verify.h"
 
 namespace outrider {
 namespace {
@@ -19,11 +20,45 @@ const char* Name(FinishReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+// One line for each request.
+void LogFinished(const Completion& completion) {
+  const GenerationTimings& t = completion.timings;
+  const double rate = t.generate_ms > 0 ? (t.generated_tokens - 1) * 1000 / t.generate_ms : 0;
+  std::string drafts;
+  if (t.drafted_tokens > 0) {
+    drafts = fmt::format(", {} of {} drafted accepted (", t.accepted_tokens, t.drafted_tokens);
+    bool first = true;
+    for (const DrafterStats& drafter : completion.drafters) {
+      if (drafter.proposed == 0) continue;
+      drafts += fmt::format("{}{} {}", first ? "" : ", ", drafter.name, drafter.accepted);
+      first = false;
+    }
+    drafts += fmt::format("), about {:.2f}x plain", completion.speed_up);
+  }
+  LogInfo(
+      "slot {}: prompt {} tokens ({} cached) in {:.0f} ms, {} tokens in {:.0f} ms ({:.1f} t/s{}), queued {:.0f} ms, {}",
+      completion.slot, t.prompt_tokens + t.cached_tokens, t.cached_tokens, t.prompt_ms, t.generated_tokens,
+      t.generate_ms, rate, drafts, t.queue_ms, Name(completion.reason));
+}
+
+Status NothingToDraw(const GenerationRequest& request) {
+  return request.sampling.grammar.text.empty()
+             ? Internal("no token can be drawn: all are banned, or the logits are not numbers")
+             : InvalidArgument("the grammar allows no token here", "grammar");
+}
+
 }  // namespace
 
 Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
-                     const SchedulerOptions& options, const Clock& clock)
-    : engine_(engine), tokenizer_(tokenizer), filters_(filters), options_(options), clock_(clock) {
+                     const SchedulerOptions& options, std::unique_ptr<Speculator> speculator, const Clock& clock)
+    : engine_(engine),
+      tokenizer_(tokenizer),
+      filters_(filters),
+      options_(options),
+      clock_(clock),
+      speculator_(speculator ? std::move(speculator)
+                             : std::make_unique<Speculator>(std::vector<std::unique_ptr<Drafter>>(), CostCurve(),
+                                                            SpeculatorOptions(), engine.info().n_sequences, clock)) {
   sequences_.resize(static_cast<size_t>(engine.info().n_sequences));
   for (size_t i = 0; i < sequences_.size(); ++i) sequences_[i].id = static_cast<SeqId>(i);
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
@@ -42,9 +77,10 @@ bool Scheduler::Step() {
   EndLost();
   Admit();
   Plan();
-  if (!batch_.empty()) {
+  if (!turns_.empty()) {
+    Draft();
     if (Status status = Decode(); status.ok()) {
-      Verify();
+      Timed(&GenerationTimings::sample_ms, [this] { Verify(); });
       Commit();
     } else {
       Isolate(status);
@@ -52,13 +88,12 @@ bool Scheduler::Step() {
   }
   PublishStatus();
   DeliverCompletions();
-  return !batch_.empty();
+  return !turns_.empty();
 }
 
 // Every generating sequence gets its next row. Prompts share what is left, oldest first: one slice while others
 // generate, so that nobody waits longer than that for a token; as much as the backend computes at once otherwise.
 void Scheduler::Plan() {
-  batch_.Clear();
   turns_.clear();
   const bool alone =
       std::any_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
@@ -66,13 +101,12 @@ void Scheduler::Plan() {
   for (Sequence& sequence : sequences_) {
     if (!sequence.busy() || (alone && !sequence.suspect)) continue;
     const int missing = static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
-    turns_.push_back({&sequence, missing, -1, kNoToken});
+    turns_.push_back({&sequence, missing});
     generating += missing == 1 ? 1 : 0;
     if (alone) break;
   }
   const EngineInfo& info = engine_.info();
   ShareRows(std::min(generating > 0 ? options_.prompt_slice : info.micro_batch, info.max_batch - generating));
-  for (Turn& turn : turns_) AddRows(turn);
 }
 
 // Cuts the turns that miss more than their next row down to `rows` together, oldest request first; those that get none
@@ -93,115 +127,203 @@ void Scheduler::ShareRows(int rows) {
   std::erase_if(turns_, [](const Turn& turn) { return turn.rows == 0; });
 }
 
-// The next `turn.rows` tokens that are not in memory yet; the last committed one tells what follows.
+// Sequences past their first token may have drafts verified along with their next row.
+void Scheduler::Draft() {
+  speculation_turns_.clear();
+  int rows = 0;
+  for (const Turn& turn : turns_) {
+    rows += turn.rows;
+    if (MaySpeculate(turn))
+      speculation_turns_.push_back({turn.sequence->id, turn.sequence->tokens, Room(*turn.sequence)});
+  }
+  const int speculating = static_cast<int>(speculation_turns_.size());
+  const EngineInfo& info = engine_.info();
+  const int room = std::min(info.max_batch - rows, info.max_outputs - static_cast<int>(turns_.size()));
+  Timed(&GenerationTimings::draft_ms, [&] { speculator_->Plan(speculation_turns_, rows - speculating, room); });
+
+  batch_.Clear();
+  for (Turn& turn : turns_) {
+    if (MaySpeculate(turn)) turn.draft = speculator_->draft(turn.sequence->id).tokens;
+    AddRows(turn);
+  }
+}
+
+bool Scheduler::MaySpeculate(const Turn& turn) const {
+  return turn.rows == 1 && turn.sequence->generating() && !turn.sequence->suspect;
+}
+
+// Draft tokens that fit before max_tokens or the context's end, with the token that follows them.
+int Scheduler::Room(const Sequence& sequence) const {
+  if (engine_.info().recurrent) return 0;  // taking tokens back would cost the whole memory
+  const int room = engine_.info().sequence_length - static_cast<Pos>(sequence.tokens.size()) - 1;
+  const int limit = sequence.generation->request().max_tokens;
+  return limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens - 1);
+}
+
+// The next `turn.rows` tokens that are not in memory yet. The last committed one tells what follows, and so does each
+// token of the draft.
 void Scheduler::AddRows(Turn& turn) {
   const Sequence& sequence = *turn.sequence;
   const auto committed = static_cast<Pos>(sequence.tokens.size());
-  const Pos begin = engine_.Length(sequence.id);
-  for (Pos pos = begin; pos < begin + turn.rows; ++pos) {
+  Pos pos = engine_.Length(sequence.id);
+  for (const Pos end = pos + turn.rows; pos < end; ++pos) {
     const bool last = pos == committed - 1;
     const int row = batch_.Add({sequence.tokens[static_cast<size_t>(pos)], pos, sequence.id, last});
     if (last) turn.logits_row = row;
   }
+  for (const DraftToken& token : turn.draft) batch_.Add({token.token, pos++, sequence.id, true});
+}
+
+// Does a stage of the step, and adds its time to that of every generating sequence in the step. Returns milliseconds.
+template <typename Work>
+double Scheduler::Timed(double GenerationTimings::*stage, Work work) {
+  const TimePoint start = clock_.Now();
+  work();
+  const double ms = Milliseconds(clock_.Now() - start);
+  for (const Turn& turn : turns_) {
+    if (turn.sequence->generating()) turn.sequence->timings.*stage += ms;
+  }
+  return ms;
 }
 
 Status Scheduler::Decode() {
-  const TimePoint start = clock_.Now();
-  Status status = engine_.Decode(batch_);
-  stats_.step_seconds.Observe(Milliseconds(clock_.Now() - start) / 1000);
+  Status status;
+  decode_start_ = clock_.Now();
+  const double ms = Timed(&GenerationTimings::decode_ms, [&] { status = engine_.Decode(batch_); });
+  stats_.step_seconds.Observe(ms / 1000);
+  stats_.step_rows.Observe(batch_.size());
   ++stats_.steps;
   stats_.rows += static_cast<uint64_t>(batch_.size());
   return status;
 }
 
+// The target says its token for each row, as far as the draft foresaw them.
 void Scheduler::Verify() {
   for (Turn& turn : turns_) {
+    turn.sequence->drawn.clear();
     if (turn.logits_row < 0) continue;
-    const auto position = static_cast<Pos>(turn.sequence->tokens.size());
-    turn.drawn = turn.sequence->sampler->Draw(engine_.Logits(turn.logits_row), position);
+    turn.accepted = WalkDraft(
+        turn.draft, [&](int row) { return DrawRow(turn, row); },
+        [&](int row, Token token) { return KeepDrawn(turn, row, token); });
   }
+}
+
+Token Scheduler::DrawRow(const Turn& turn, int row) {
+  Sequence& sequence = *turn.sequence;
+  return sequence.sampler->Draw(engine_.Logits(turn.logits_row + row), static_cast<Pos>(sequence.tokens.size()) + row);
+}
+
+// Returns whether another token may follow.
+bool Scheduler::KeepDrawn(const Turn& turn, int row, Token token) {
+  Sequence& sequence = *turn.sequence;
+  sequence.drawn.push_back(Describe(turn, row, token));
+  if (token == kNoToken || tokenizer_.EndsGeneration(token)) return false;
+  sequence.sampler->Accept(token);
+  return true;
 }
 
 void Scheduler::Commit() {
   for (const Turn& turn : turns_) {
     turn.sequence->suspect = false;
-    if (turn.logits_row >= 0) CommitToken(turn);
+    if (turn.logits_row >= 0) CommitDrawn(turn);
   }
+  speculator_->ObserveStep(Milliseconds(clock_.Now() - decode_start_) / 1000);
+  stats_.step_cost_ratio.Observe(speculator_->curve().last_ratio());
 }
 
-void Scheduler::CommitToken(const Turn& turn) {
+void Scheduler::CommitDrawn(const Turn& turn) {
   Sequence& sequence = *turn.sequence;
-  const GenerationRequest& request = sequence.generation->request();
-  if (turn.drawn == kNoToken) {
-    Finish(sequence, FinishReason::kError,
-           request.sampling.grammar.text.empty()
-               ? Internal("no token can be drawn: all are banned, or the logits are not numbers")
-               : InvalidArgument("the grammar allows no token here", "grammar"));
-    return;
-  }
+  const auto before = sequence.tokens.size();
   const TimePoint now = clock_.Now();
   if (!sequence.generating()) {
     sequence.first_token = now;
     sequence.timings.prompt_ms = Milliseconds(now - sequence.admitted);
     stats_.first_token_seconds.Observe(Milliseconds(now - sequence.submitted) / 1000);
   }
-  if (request.max_tokens == 0) {  // the prompt was to be put into memory, no more
-    Finish(sequence, FinishReason::kLength);
-    return;
-  }
-  ++sequence.timings.generated_tokens;
   sequence.timings.generate_ms = Milliseconds(now - sequence.first_token);
+  sequence.timings.drafted_tokens += static_cast<int>(turn.draft.size());
+  sequence.timings.accepted_tokens += turn.accepted;
+  if (!turn.draft.empty()) stats_.accepted_length.Observe(turn.accepted);
 
-  if (tokenizer_.EndsGeneration(turn.drawn)) {
-    Finish(sequence, FinishReason::kEndOfText);
+  std::optional<FinishReason> end;
+  for (auto token = sequence.drawn.begin(); !end && token != sequence.drawn.end(); ++token) {
+    end = Append(sequence, std::move(*token));
+  }
+  const auto added = static_cast<int>(sequence.tokens.size() - before);
+  speculator_->Commit(sequence.id, sequence.tokens, added);
+  // What the draft got wrong, or what was foreseen past the end, leaves the memory.
+  const Pos right = static_cast<Pos>(before) + std::min(turn.accepted, added);
+  if (engine_.Length(sequence.id) > right) {
+    const TimePoint start = clock_.Now();
+    engine_.TruncateTo(sequence.id, right);
+    sequence.timings.rollback_ms += Milliseconds(clock_.Now() - start);
+  }
+  if (end) {
+    Finish(sequence, *end, *end == FinishReason::kError ? NothingToDraw(sequence.generation->request()) : Status());
     return;
   }
-  const bool stopped = sequence.text.Append(Describe(turn));
-  sequence.tokens.push_back(turn.drawn);
-  sequence.sampler->Accept(turn.drawn);
-  if (stopped) {
-    Finish(sequence, FinishReason::kStopString);
-  } else if (sequence.timings.generated_tokens == request.max_tokens ||
-             static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length) {
-    Finish(sequence, FinishReason::kLength);
-  } else {
-    Chunk chunk;
-    sequence.text.Release(/*last=*/false, &chunk);
-    chunk.timings = sequence.timings;
-    if (!chunk.text.empty() || !chunk.tokens.empty()) sequence.generation->Push(std::move(chunk));
-  }
+  Chunk chunk;
+  sequence.text.Release(/*last=*/false, &chunk);
+  chunk.timings = sequence.timings;
+  if (!chunk.text.empty() || !chunk.tokens.empty()) sequence.generation->Push(std::move(chunk));
+}
+
+// Adds a token that the target said to the sequence and its text; tells whether, and why, the generation ends with it.
+std::optional<FinishReason> Scheduler::Append(Sequence& sequence, GeneratedToken drawn) {
+  const Token token = drawn.token;
+  const int max_tokens = sequence.generation->request().max_tokens;
+  if (token == kNoToken) return FinishReason::kError;
+  if (max_tokens == 0) return FinishReason::kLength;  // the prompt was to be put into memory, no more
+  ++sequence.timings.generated_tokens;
+  if (tokenizer_.EndsGeneration(token)) return FinishReason::kEndOfText;
+  const bool stopped = sequence.text.Append(std::move(drawn));
+  sequence.tokens.push_back(token);
+  if (stopped) return FinishReason::kStopString;
+  const bool full = static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
+  if (full || sequence.timings.generated_tokens == max_tokens) return FinishReason::kLength;
+  return std::nullopt;
 }
 
 // The token as the consumer sees it, with log probabilities if the request wants them.
-GeneratedToken Scheduler::Describe(const Turn& turn) {
+GeneratedToken Scheduler::Describe(const Turn& turn, int row, Token token) {
   const GenerationRequest& request = turn.sequence->generation->request();
-  GeneratedToken token{turn.drawn, tokenizer_.Piece(turn.drawn, request.show_special), 0, {}};
-  if (request.top_logprobs < 0) return token;
+  GeneratedToken described;
+  described.token = token;
+  if (token == kNoToken || tokenizer_.EndsGeneration(token)) return described;
+  described.piece = tokenizer_.Piece(token, request.show_special);
+  const auto place = static_cast<size_t>(row);
+  if (place < turn.draft.size() && turn.draft[place].token == token) {
+    described.drafter = speculator_->name(turn.draft[place].source);
+  }
+  if (request.top_logprobs < 0) return described;
   if (request.probabilities_after_filters) {
     for (const Candidate& candidate : turn.sequence->sampler->LastCandidates()) {
       const float logprob = std::log(candidate.probability);
-      if (candidate.token == turn.drawn) token.logprob = logprob;
-      if (static_cast<int>(token.top.size()) < request.top_logprobs) token.top.push_back({candidate.token, logprob});
+      if (candidate.token == token) described.logprob = logprob;
+      if (static_cast<int>(described.top.size()) < request.top_logprobs) {
+        described.top.push_back({candidate.token, logprob});
+      }
     }
-    return token;
+    return described;
   }
-  const std::span<const float> logits = engine_.Logits(turn.logits_row);
+  const std::span<const float> logits = engine_.Logits(turn.logits_row + row);
   const double normaliser = LogSumExp(logits);
   const auto logprob = [&](Token t) { return static_cast<float>(logits[static_cast<size_t>(t)] - normaliser); };
-  token.logprob = logprob(turn.drawn);
-  for (Token best : BestTokens(logits, request.top_logprobs)) token.top.push_back({best, logprob(best)});
-  return token;
+  described.logprob = logprob(token);
+  for (Token best : BestTokens(logits, request.top_logprobs)) described.top.push_back({best, logprob(best)});
+  return described;
 }
 
-// A step failed. If several sequences took part, each is tried alone, so that only those at fault pay. Memory that the
-// failure left in doubt is given up; the tokens are decoded again.
+// A step failed. If several sequences took part, or drafts, each is tried alone and without, so that only those at fault
+// pay. Memory that the failure left in doubt is given up; the tokens are decoded again.
 void Scheduler::Isolate(const Status& error) {
   LogError("step of {} rows failed: {}", batch_.size(), error.message());
   constexpr int kMostFailures = 3;  // a sequence may fail only in company; it is not retried for ever
   for (const Turn& turn : turns_) {
     Sequence& sequence = *turn.sequence;
     engine_.TruncateTo(sequence.id, 0);
-    if (turns_.size() == 1 || ++sequence.failed_steps == kMostFailures) {
+    const bool alone = turns_.size() == 1 && turn.draft.empty();
+    if (alone || ++sequence.failed_steps == kMostFailures) {
       Finish(sequence, FinishReason::kError, error);
     } else {
       sequence.suspect = true;
@@ -209,12 +331,28 @@ void Scheduler::Isolate(const Status& error) {
   }
 }
 
+// The drafters that did something for the request in `seq`.
+std::vector<DrafterStats> Scheduler::DraftersOf(SeqId seq) const {
+  std::vector<DrafterStats> drafters = speculator_->stats(seq);
+  std::erase_if(drafters, [](const DrafterStats& stats) { return stats.seconds == 0 && stats.proposed == 0; });
+  return drafters;
+}
+
 void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
   Chunk chunk;
   sequence.text.Release(/*last=*/true, &chunk);
   const GenerationTimings& timings = chunk.timings = sequence.timings;
-  chunk.completion =
-      Completion{reason, sequence.text.matched(), std::move(error), timings, sequence.sampler->seed(), sequence.id};
+  const bool complete =
+      reason == FinishReason::kEndOfText || reason == FinishReason::kStopString || reason == FinishReason::kLength;
+  speculator_->End(sequence.id, sequence.tokens, complete);
+  chunk.completion = Completion{reason,
+                                sequence.text.matched(),
+                                std::move(error),
+                                timings,
+                                sequence.sampler->seed(),
+                                sequence.id,
+                                DraftersOf(sequence.id),
+                                speculator_->speed_up(sequence.id)};
 
   ++stats_.finished[static_cast<size_t>(reason)];
   stats_.prompt_tokens += static_cast<uint64_t>(timings.prompt_tokens);
@@ -222,11 +360,7 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
   stats_.generated_tokens += static_cast<uint64_t>(timings.generated_tokens);
   stats_.prompt_seconds += timings.prompt_ms / 1000;
   stats_.generate_seconds += timings.generate_ms / 1000;
-  const double rate = timings.generate_ms > 0 ? (timings.generated_tokens - 1) * 1000 / timings.generate_ms : 0;
-  LogInfo(
-      "slot {}: prompt {} tokens ({} cached) in {:.0f} ms, {} tokens in {:.0f} ms ({:.1f} t/s), queued {:.0f} ms, {}",
-      sequence.id, timings.prompt_tokens + timings.cached_tokens, timings.cached_tokens, timings.prompt_ms,
-      timings.generated_tokens, timings.generate_ms, rate, timings.queue_ms, Name(reason));
+  LogFinished(*chunk.completion);
 
   completions_.emplace_back(std::move(sequence.generation), std::move(chunk));
   sequence.sampler.reset();
@@ -260,6 +394,8 @@ void Scheduler::PublishStatus() {
       slot.tokens_left = limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens);
     }
   }
+  stats_.drafters = speculator_->stats();
+  stats_.speed_up = speculator_->speed_up();
   published_stats_ = stats_;
 }
 

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "drafters/speculator.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
 #include "engine/tokenizer.h"
@@ -41,14 +42,15 @@ struct SchedulerOptions {
 class Scheduler {
  public:
   // Everything passed in outlives the scheduler.
+  // `speculator`: null = plain decoding.
   Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters, const SchedulerOptions& options,
-            const Clock& clock = Clock::Real());
+            std::unique_ptr<Speculator> speculator = nullptr, const Clock& clock = Clock::Real());
   ~Scheduler();
 
   // Checks the request (the prompt fits, the grammar parses) and queues it.
   Result<std::shared_ptr<Generation>> Submit(GenerationRequest request);
 
-  // One round: admit, plan, decode, verify, commit. Returns false if there was nothing to decode.
+  // One round: admit, plan, draft, decode, verify, commit. Returns false if there was nothing to decode.
   bool Step();
 
   // Runs Step in a thread of its own until Drain.
@@ -71,15 +73,18 @@ class Scheduler {
   // A sequence's part in the current step.
   struct Turn {
     Sequence* sequence;
-    int rows;        // how many of its tokens are decoded
-    int logits_row;  // the batch row that tells the next token; -1 while the prompt goes on
-    Token drawn;     // set by Verify
+    int rows;  // how many of its committed tokens are decoded
+    int logits_row =
+        -1;  // the batch row that tells the next token, those of the draft follow; -1 while the prompt goes on
+    std::span<const DraftToken> draft = {};
+    int accepted = 0;  // of the draft; set by Verify
   };
 
   void RunCommands();
   void EndLost();
   void Admit();
   void Plan();
+  void Draft();
   Status Decode();
   void Verify();
   void Commit();
@@ -93,8 +98,16 @@ class Scheduler {
   void Begin(Sequence& sequence, PendingRequest request);
   void ShareRows(int rows);
   void AddRows(Turn& turn);
-  void CommitToken(const Turn& turn);
-  GeneratedToken Describe(const Turn& turn);
+  Token DrawRow(const Turn& turn, int row);
+  bool KeepDrawn(const Turn& turn, int row, Token token);
+  void CommitDrawn(const Turn& turn);
+  std::optional<FinishReason> Append(Sequence& sequence, GeneratedToken token);
+  int Room(const Sequence& sequence) const;
+  GeneratedToken Describe(const Turn& turn, int row, Token token);
+  bool MaySpeculate(const Turn& turn) const;
+  std::vector<DrafterStats> DraftersOf(SeqId seq) const;
+  template <typename Work>
+  double Timed(double GenerationTimings::*stage, Work work);
   void Finish(Sequence& sequence, FinishReason reason, Status error = {});
   Result<Sequence*> IdleSequence(SeqId slot);
   void RunBetweenSteps(std::function<void()> command);
@@ -105,12 +118,15 @@ class Scheduler {
   FilterFactory& filters_;
   const SchedulerOptions options_;
   const Clock& clock_;
+  const std::unique_ptr<Speculator> speculator_;
 
   // Only the stepping thread touches these.
   std::vector<Sequence> sequences_;
   std::vector<Turn> turns_;
-  std::vector<Turn*> prompts_;  // scratch of ShareRows
+  std::vector<Turn*> prompts_;                      // scratch of ShareRows
+  std::vector<SpeculationTurn> speculation_turns_;  // scratch of Draft
   Batch batch_;
+  TimePoint decode_start_{};
   std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> completions_;  // to be delivered at the end of the step
   SchedulerStats stats_;
   std::optional<TimePoint> cut_at_;  // when draining ends

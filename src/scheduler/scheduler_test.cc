@@ -40,7 +40,7 @@ GenerationRequest Request(const std::string& prompt, int max_tokens = -1) {
 struct House {
   explicit House(EngineInfo info = SmallEngine(), FakeEngine::Script script = FakeEngine::Hashing(256),
                  SchedulerOptions options = {})
-      : engine(std::move(info), std::move(script)), scheduler(engine, tokenizer, filters, options, clock) {}
+      : engine(std::move(info), std::move(script)), scheduler(engine, tokenizer, filters, options, nullptr, clock) {}
 
   std::shared_ptr<Generation> Submit(GenerationRequest request) {
     auto generation = scheduler.Submit(std::move(request));

@@ -33,6 +33,7 @@ struct Sequence {
   std::unique_ptr<Sampler> sampler;
   TextStream text;
   GenerationTimings timings;
+  std::vector<GeneratedToken> drawn;  // in the current step, not committed yet
   Pos prompt_length = 0;
   TimePoint submitted{}, admitted{}, first_token{};
   int failed_steps = 0;  // that it took part in

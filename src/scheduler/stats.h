@@ -26,6 +26,11 @@ struct SchedulerStats {
   int running = 0;                                                                            // now
   int queued = 0;                                                                             // now
   Histogram first_token_seconds{{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}};  // from submission
+  std::vector<DrafterStats> drafters;
+  Histogram accepted_length{{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32}};  // of verified drafts
+  Histogram step_rows{{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 512}};
+  Histogram step_cost_ratio{{0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2}};  // measured / expected
+  double speed_up = 1;  // over plain decoding, lately; an estimate
   Histogram step_seconds{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}};
 };
 

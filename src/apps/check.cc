@@ -1,0 +1,297 @@
+#include "apps/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "apps/version.h"
+#include "base/log.h"
+#include "engine/llama/backend.h"
+#include "scheduler/scheduler.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::array kTexts = {
+    "The lighthouse keeper climbed the stairs every evening at dusk, lit the lamp, and wrote the weather into the log. "
+    "One night in November the storm was so strong that",
+    "def area(width, height):\n    if width < 0 or height < 0:\n        raise ValueError(\"lengths must not be "
+    "negative\")\n    return width * height\n\ndef volume(width, height, depth):\n    if width < 0",
+    "[{\"name\": \"oak\", \"kind\": \"tree\"}, {\"name\": \"fir\", \"kind\": \"tree\"}, {\"name\": \"elm\", \"kind\": "
+    "\"tree\"}, {\"name\":",
+    "Question: A train leaves at nine and travels three hours at eighty kilometres per hour. How far does it get? "
+    "Answer, step by step:",
+};
+constexpr int kAnswerTokens = 96;
+constexpr int kLongTextTokens = 320;  // past 256, where attention kernels change
+
+std::vector<Token> LongText(const Tokenizer& tokenizer) {
+  std::vector<Token> tokens;
+  while (tokens.size() < kLongTextTokens) {
+    for (const char* text : kTexts) {
+      const auto more = tokenizer.Tokenize(text, tokens.empty(), SpecialTokens::kAsText);
+      tokens.insert(tokens.end(), more.begin(), more.end());
+    }
+  }
+  tokens.resize(kLongTextTokens);
+  return tokens;
+}
+
+// One line of the table.
+void Print(std::string_view what, bool holds, std::string_view detail) {
+  fmt::print("{:<44} {:<6} {}\n", what, holds ? "exact" : "DIFFERS", detail);
+  std::fflush(stdout);
+}
+
+// Decodes the same tokens in different shapes and compares logits bit by bit with decoding one row at a time.
+class LogitsCheck {
+ public:
+  LogitsCheck(Engine& engine, const Tokenizer& tokenizer) : engine_(engine), tokens_(LongText(tokenizer)) {
+    tokens_.resize(std::min(tokens_.size(), static_cast<size_t>(engine.info().sequence_length) - 1));
+  }
+
+  // Logits of the last kRows rows, each decoded alone.
+  Status Prepare() {
+    if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
+    for (size_t i = Size() - kRows; i < Size(); ++i) {
+      batch_.Clear();
+      batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
+      if (Status status = engine_.Decode(batch_); !status.ok()) return status;
+      const auto logits = engine_.Logits(0);
+      alone_.emplace_back(logits.begin(), logits.end());
+    }
+    return {};
+  }
+
+  // The last rows in batches of `width`, after the same prompt.
+  Result<bool> Width(int width) {
+    engine_.TruncateTo(0, 0);
+    if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
+    return CompareTail(0, width, 0);
+  }
+
+  // The prompt in slices of `slice`, then row by row.
+  Result<bool> Slice(int slice) {
+    engine_.TruncateTo(0, 0);
+    if (Status status = DecodeInSlices(0, Size() - kRows, slice); !status.ok()) return status;
+    return CompareTail(0, 1, 0);
+  }
+
+  // The same in the last sequence, with rows of the others in each batch.
+  Result<bool> Neighbours() {
+    const SeqId last = engine_.info().n_sequences - 1;
+    for (SeqId seq = 0; seq <= last; ++seq) engine_.TruncateTo(seq, 0);
+    if (Status status = DecodeInSlices(last, Size() - kRows, 1 << 20); !status.ok()) return status;
+    auto same = CompareTail(last, 1, last);
+    for (SeqId seq = 0; seq <= last; ++seq) engine_.TruncateTo(seq, 0);
+    return same;
+  }
+
+  // Wrong tokens decoded and taken back before each row.
+  Result<bool> Rollback() {
+    engine_.TruncateTo(0, 0);
+    if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
+    for (size_t i = Size() - kRows; i < Size(); ++i) {
+      batch_.Clear();
+      batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
+      for (Pos wrong = 1; wrong <= 4 && static_cast<Pos>(i) + wrong < engine_.info().sequence_length; ++wrong) {
+        batch_.Add({tokens_[static_cast<size_t>(wrong)], static_cast<Pos>(i) + wrong, 0, true});
+      }
+      if (Status status = engine_.Decode(batch_); !status.ok()) return status;
+      if (!Same(engine_.Logits(0), i)) return false;
+      engine_.TruncateTo(0, static_cast<Pos>(i) + 1);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kRows = 33;
+
+  size_t Size() const { return tokens_.size(); }
+
+  Status DecodeInSlices(SeqId seq, size_t end, int slice) {
+    const auto most = static_cast<size_t>(std::min(slice, engine_.info().max_batch));
+    for (size_t at = 0; at < end;) {
+      batch_.Clear();
+      for (const size_t stop = std::min(end, at + most); at < stop; ++at) {
+        batch_.Add({tokens_[at], static_cast<Pos>(at), seq, false});
+      }
+      if (Status status = engine_.Decode(batch_); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  // Decodes the last rows of `seq`, `width` at a time, beside one row of each of the first `neighbours` sequences.
+  Result<bool> CompareTail(SeqId seq, int width, SeqId neighbours) {
+    for (size_t at = Size() - kRows; at < Size();) {
+      batch_.Clear();
+      for (SeqId other = 0; other < neighbours; ++other) {
+        batch_.Add({tokens_[at % 7], engine_.Length(other), other, true});
+      }
+      const size_t first = at;
+      const int first_row = batch_.size();
+      for (const size_t stop = std::min(Size(), at + static_cast<size_t>(width)); at < stop; ++at) {
+        batch_.Add({tokens_[at], static_cast<Pos>(at), seq, true});
+      }
+      if (Status status = engine_.Decode(batch_); !status.ok()) return status;
+      for (size_t i = first; i < at; ++i) {
+        if (!Same(engine_.Logits(first_row + static_cast<int>(i - first)), i)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool Same(std::span<const float> logits, size_t token) const {
+    const std::vector<float>& expected = alone_[token - (Size() - kRows)];
+    return std::memcmp(logits.data(), expected.data(), expected.size() * sizeof(float)) == 0;
+  }
+
+  Engine& engine_;
+  std::vector<Token> tokens_;
+  std::vector<std::vector<float>> alone_;
+  Batch batch_;
+};
+
+// The texts' continuations, all at once; token by token.
+struct Answers {
+  std::vector<std::vector<Token>> tokens;
+  int drafted = 0, accepted = 0;
+};
+
+Answers Generate(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
+                 std::unique_ptr<Speculator> speculator, float temperature) {
+  Scheduler scheduler(engine, tokenizer, filters, {}, std::move(speculator));
+  std::vector<std::shared_ptr<Generation>> generations;
+  Answers answers;
+  for (const char* text : kTexts) {
+    GenerationRequest request;
+    request.prompt = tokenizer.Tokenize(text, /*add_bos=*/true, SpecialTokens::kAsText);
+    request.sampling.temperature = temperature;
+    request.sampling.seed = 17;
+    request.ignore_eos = true;
+    request.reuse_prefix = false;
+    request.max_tokens =
+        std::min(kAnswerTokens, engine.info().sequence_length - static_cast<Pos>(request.prompt.size()));
+    if (auto generation = scheduler.Submit(std::move(request)); generation.ok()) generations.push_back(*generation);
+  }
+  while (scheduler.Step()) {
+  }
+  for (auto& generation : generations) {
+    auto& tokens = answers.tokens.emplace_back();
+    while (auto chunk = generation->Wait(std::chrono::milliseconds(0))) {
+      for (const GeneratedToken& token : chunk->tokens) tokens.push_back(token.token);
+      answers.drafted += chunk->completion ? chunk->completion->timings.drafted_tokens : 0;
+      answers.accepted += chunk->completion ? chunk->completion->timings.accepted_tokens : 0;
+      if (chunk->completion) break;
+    }
+  }
+  return answers;
+}
+
+std::string FirstDifference(const Answers& plain, const Answers& drafted) {
+  for (size_t i = 0; i < plain.tokens.size(); ++i) {
+    if (i >= drafted.tokens.size()) return fmt::format("text {} was not answered", i + 1);
+    const auto& a = plain.tokens[i];
+    const auto& b = drafted.tokens[i];
+    const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+    if (a.size() != b.size() || at != static_cast<std::ptrdiff_t>(a.size())) {
+      return fmt::format("text {} differs from token {} on", i + 1, at);
+    }
+  }
+  return "";
+}
+
+// Every drafter by itself and all together, each draft verified whether it pays or not.
+Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model_handle, LlamaEngine& engine,
+                  bool* kept) {
+  LlamaFilterFactory filters(model_handle, engine.info().sequence_length);
+  const LlamaModel& model = *model_handle;
+  auto choices = ChooseDrafters(options.speculation);
+  if (!choices.ok()) return choices.status();
+  std::vector<std::string> names;
+  for (const DrafterChoice& choice : *choices) names.push_back(choice.name);
+  for (const float temperature : {0.0f, 0.8f}) {
+    const Answers plain = Generate(engine, model.tokenizer(), filters, nullptr, temperature);
+    const auto check = [&](const std::string& name, SpeculationSettings settings) -> Status {
+      auto speculation = Speculation::Create(std::move(settings), model, engine, options.context, VersionLine());
+      if (!speculation.ok()) return speculation.status();
+      const Answers drafted =
+          Generate(engine, model.tokenizer(), filters, (*speculation)->TakeSpeculator(), temperature);
+      const std::string difference = FirstDifference(plain, drafted);
+      Print(fmt::format("text with {}, temperature {:.1f}", name, temperature), difference.empty(),
+            difference.empty() ? fmt::format("{} of {} draft tokens right", drafted.accepted, drafted.drafted)
+                               : difference);
+      *kept = *kept && difference.empty();
+      return {};
+    };
+    for (const std::string& name : names) {
+      SpeculationSettings settings = options.speculation;
+      settings.drafters = {name};
+      settings.policy.always = true;
+      if (name != "model") settings.draft_model.path.clear();
+      if (name != "ngram-cache") settings.lookup_cache_static = settings.lookup_cache_dynamic = "";
+      if (Status status = check(name, std::move(settings)); !status.ok()) return status;
+    }
+    if (names.size() > 1) {
+      if (Status status = check("all, when it pays", options.speculation); !status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Check(ServeOptions options, bool* kept) {
+  SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kError);
+  if (Status status = InitBackend(options.numa); !status.ok()) return status;
+  options.model.exactness = options.context.exactness;
+  auto model = LlamaModel::Load(options.model);
+  if (!model.ok()) return model.status();
+  auto engine = LlamaEngine::Create(*model, options.context);
+  if (!engine.ok()) return engine.status();
+  fmt::print("{}\n{}, {}\n\n", VersionLine(), options.model.path, (*model)->Description());
+
+  *kept = true;
+  LogitsCheck logits(**engine, (*model)->tokenizer());
+  if (Status status = logits.Prepare(); !status.ok()) return status;
+  const auto report = [&](const std::string& what, Result<bool> same) -> Status {
+    if (!same.ok()) return same.status();
+    Print(what, *same, "");
+    *kept = *kept && *same;
+    return {};
+  };
+  const EngineInfo& info = (*engine)->info();
+  for (const int width : {2, 3, 4, 5, 8, 16, 32}) {
+    if (width > info.max_outputs) continue;
+    if (Status status = report(fmt::format("logits, {} rows at once", width), logits.Width(width)); !status.ok()) {
+      return status;
+    }
+  }
+  for (const int slice : {1, 7, 64, 200}) {
+    if (Status status = report(fmt::format("logits, prompt in slices of {}", slice), logits.Slice(slice));
+        !status.ok()) {
+      return status;
+    }
+  }
+  if (info.n_sequences > 1) {
+    if (Status status = report("logits, beside other sequences", logits.Neighbours()); !status.ok()) return status;
+  }
+  if (!info.recurrent) {
+    if (Status status = report("logits, after wrong drafts", logits.Rollback()); !status.ok()) return status;
+  }
+  for (SeqId seq = 0; seq < info.n_sequences; ++seq) (*engine)->TruncateTo(seq, 0);
+  if (Status status = CheckTexts(options, *model, **engine, kept); !status.ok()) return status;
+
+  if (*kept) {
+    fmt::print("\nEvery promise holds: the same request gives the same text.\n");
+  } else if (!info.exactness.empty()) {
+    fmt::print("\nNot exact: {}.\n", info.exactness);
+  } else {
+    fmt::print("\nNot exact, though the settings should be: please report this table.\n");
+  }
+  return {};
+}
+
+}  // namespace outrider

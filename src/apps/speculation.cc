@@ -1,0 +1,181 @@
+#include "apps/speculation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "drafters/calibration.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::chrono::milliseconds kCalibrationBudget{800};
+
+std::string ProcessorName() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
+  }
+  return "unknown processor";
+}
+
+// Everything that decides how long a step takes.
+std::string CurveKey(const LlamaModel& target, const EngineInfo& info, const ContextOptions& context,
+                     const std::string& build) {
+  return fmt::format("{:016x} {} {} {} cpus {} threads {} rows {} {} {} {}", target.fingerprint(), build,
+                     ProcessorName(), std::thread::hardware_concurrency(), context.threads, context.threads_batch,
+                     info.max_outputs, context.cache_type_k, context.cache_type_v, info.exactness);
+}
+
+// Where curves are kept; "" if there is no home for them.
+std::string CurvePath(const std::string& key) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder;
+  if (cache != nullptr && *cache != '\0') {
+    folder = cache;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::string(home) + "/.cache";
+  } else {
+    return "";
+  }
+  Fnv1a hash;
+  hash.Add(key);
+  return fmt::format("{}/outrider/cost-curves/{:016x}.json", folder, hash.hash());
+}
+
+// llama.cpp's names for what has another name here.
+std::string OurName(const std::string& name) {
+  return name == "draft-simple" || name == "draft" ? "model" : name;
+}
+
+// "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: what has an = belongs to the one before.
+std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
+  std::vector<std::string> drafters;
+  for (const std::string& list : lists) {
+    std::istringstream parts(list);
+    bool first = true;
+    for (std::string part; std::getline(parts, part, ','); first = false) {
+      const bool parameter = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
+      if (parameter && !first) {
+        drafters.back() += "," + part;
+      } else {
+        drafters.push_back(part);
+      }
+    }
+  }
+  return drafters;
+}
+
+bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name) {
+  return std::any_of(choices.begin(), choices.end(), [&](const DrafterChoice& c) { return c.name == name; });
+}
+
+}  // namespace
+
+Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings) {
+  std::vector<DrafterChoice> choices;
+  const auto add = [&choices](DrafterChoice choice) {
+    if (!Chosen(choices, choice.name)) choices.push_back(std::move(choice));
+  };
+  for (const std::string& text : SplitDrafters(settings.drafters)) {
+    if (text == "none" || text == "off") {
+      if (SplitDrafters(settings.drafters).size() > 1)
+        return InvalidArgument("--spec none cannot be combined with a drafter");
+      return choices;
+    }
+    if (text == "auto") {
+      add({"suffix", {}});
+      add({"ngram-map-k", {}});
+      continue;
+    }
+    auto choice = ParseDrafterChoice(text);
+    if (!choice.ok()) return choice.status();
+    choice->name = OurName(choice->name);
+    if (Chosen(choices, choice->name)) return InvalidArgument("--spec names '" + choice->name + "' twice");
+    choices.push_back(std::move(*choice));
+  }
+  const bool has_files = !settings.lookup_cache_static.empty() || !settings.lookup_cache_dynamic.empty();
+  if (has_files) add({"ngram-cache", {}});
+  if (!settings.draft_model.path.empty()) add({"model", {}});
+  for (DrafterChoice& choice : choices) {
+    if (choice.name != "ngram-cache") continue;
+    if (!settings.lookup_cache_static.empty()) choice.parameters["static"] = settings.lookup_cache_static;
+    if (!settings.lookup_cache_dynamic.empty()) choice.parameters["dynamic"] = settings.lookup_cache_dynamic;
+  }
+  return choices;
+}
+
+Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings settings, const LlamaModel& target,
+                                                         LlamaEngine& engine, const ContextOptions& target_context,
+                                                         const std::string& build) {
+  std::unique_ptr<Speculation> speculation(new Speculation());
+  auto choices = ChooseDrafters(settings);
+  if (!choices.ok()) return choices.status();
+  if (choices->empty()) return speculation;
+  if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
+    if (settings.draft_context.threads == 0) settings.draft_context.threads = target_context.threads;
+    if (Status status = speculation->LoadDraftModel(settings, engine.info()); !status.ok()) return status;
+  }
+
+  const EngineInfo& info = engine.info();
+  const DrafterEnvironment environment{info.n_sequences, target.tokenizer(), speculation->draft_.get(),
+                                       settings.remember};
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (const DrafterChoice& choice : *choices) {
+    auto drafter = MakeDrafter(choice, environment);
+    if (!drafter.ok()) return drafter.status();
+    drafters.push_back(std::move(*drafter));
+    speculation->names_.push_back(choice.name);
+  }
+
+  const std::string key = CurveKey(target, info, target_context, build);
+  auto curve = CalibratedCostCurve(engine, 0, kCalibrationBudget, CurvePath(key), key, settings.calibrate);
+  if (!curve.ok()) return curve.status();
+  speculation->curve_ = fmt::format("{:.1f} ms a step; 2, 4, 8 rows cost", curve->Seconds(1, 0) * 1000);
+  for (const int rows : {2, 4, 8}) {
+    speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
+  }
+  speculation->speculator_ =
+      std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy, info.n_sequences);
+  return speculation;
+}
+
+Status Speculation::LoadDraftModel(const SpeculationSettings& settings, const EngineInfo& target) {
+  // Drafts are guesses: the fastest settings will do.
+  ModelOptions model_options = settings.draft_model;
+  ContextOptions context = settings.draft_context;
+  model_options.exactness = context.exactness = Exactness::kOff;
+  auto model = LlamaModel::Load(model_options);
+  if (!model.ok()) return Status(model.status().code(), "draft " + model.status().message());
+  context.n_sequences = target.n_sequences;
+  if (context.context_tokens == 0) {
+    const Pos trained = (*model)->TrainedContext();
+    context.context_tokens =
+        target.n_sequences * (trained > 0 ? std::min(target.sequence_length, trained) : target.sequence_length);
+  }
+  context.max_outputs = target.n_sequences;
+  auto draft_engine = LlamaEngine::Create(*model, context);
+  if (!draft_engine.ok())
+    return Status(draft_engine.status().code(), "draft model: " + draft_engine.status().message());
+  draft_model_ = std::move(*model);
+  draft_engine_ = std::move(*draft_engine);
+  draft_filters_ = std::make_unique<LlamaFilterFactory>(draft_model_, draft_engine_->info().sequence_length);
+  draft_ = std::make_unique<DraftModel>(DraftModel{*draft_engine_, draft_model_->tokenizer(), *draft_filters_});
+  return {};
+}
+
+std::string Speculation::Description() const {
+  if (names_.empty()) return "speculation off";
+  return fmt::format("speculation: {}{}; {}", fmt::join(names_, ", "),
+                     draft_model_ ? fmt::format(" ({})", draft_model_->Description()) : "", curve_);
+}
+
+}  // namespace outrider

@@ -1,0 +1,61 @@
+// Speculation from flags: which drafters, the draft model, the calibrated cost curve. Shared by all subcommands that
+// decode.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "drafters/registry.h"
+#include "drafters/speculator.h"
+#include "engine/llama/llama_engine.h"
+#include "engine/llama/llama_filters.h"
+#include "engine/model_options.h"
+
+namespace outrider {
+
+// What --spec and its relatives may say.
+struct SpeculationSettings {
+  std::vector<std::string> drafters = {"auto"};  // "auto", "none", or NAME[:key=value,…] each
+  SpeculatorOptions policy;
+  bool remember = true;             // drafters may learn from earlier requests
+  std::string lookup_cache_static;  // files of the ngram-cache drafter
+  std::string lookup_cache_dynamic;
+  ModelOptions draft_model;  // path "" = no draft model
+  ContextOptions draft_context;
+  bool calibrate = false;  // measure the cost curve even if one is kept on disk
+};
+
+// The draft model with its engine, if there is one, and the drafters. Outlives the Speculator it gives away.
+class Speculation {
+ public:
+  // `engine` is idle. `build` tells versions of this program apart.
+  static Result<std::unique_ptr<Speculation>> Create(SpeculationSettings settings, const LlamaModel& target,
+                                                     LlamaEngine& engine, const ContextOptions& target_context,
+                                                     const std::string& build);
+
+  // Once; null if nothing drafts.
+  std::unique_ptr<Speculator> TakeSpeculator() { return std::move(speculator_); }
+
+  const std::vector<std::string>& names() const { return names_; }  // of the drafters
+  std::string Description() const;                                  // one line for the log
+
+ private:
+  Speculation() = default;
+
+  Status LoadDraftModel(const SpeculationSettings& settings, const EngineInfo& target);
+
+  std::shared_ptr<LlamaModel> draft_model_;
+  std::unique_ptr<LlamaEngine> draft_engine_;
+  std::unique_ptr<LlamaFilterFactory> draft_filters_;
+  std::unique_ptr<DraftModel> draft_;
+  std::unique_ptr<Speculator> speculator_;
+  std::vector<std::string> names_;
+  std::string curve_;  // "T(4) = 1.3 T(1), …"
+};
+
+// The drafters that `settings` ask for, "auto" resolved. kInvalidArgument says which flag is wrong.
+Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings);
+
+}  // namespace outrider

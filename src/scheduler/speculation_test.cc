@@ -1,0 +1,212 @@
+// The scheduler with drafts: same answers as without, no rows wasted past a limit, memory exact after every step
+// (FakeEngine aborts on any breach).
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "engine/fake_engine.h"
+#include "engine/fake_tokenizer.h"
+#include "sampling/fake_filters.h"
+#include "scheduler/scheduler.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kVocabulary = 258;
+
+EngineInfo SmallEngine() {
+  EngineInfo info;
+  info.n_vocab = kVocabulary;
+  info.n_sequences = 3;
+  info.sequence_length = 120;
+  info.max_batch = 64;
+  info.micro_batch = 16;
+  info.max_outputs = 48;
+  return info;
+}
+
+// Knows what the engine will say, and says it with probability `right` for each token; else something else.
+class LeakyDrafter : public Drafter {
+ public:
+  LeakyDrafter(FakeEngine::Script script, double right, unsigned seed)
+      : script_(std::move(script)), right_(right), random_(seed) {}
+
+  std::string_view name() const override { return "leaky"; }
+  void Begin(SeqId seq, std::span<const Token>, const DraftContext&) override { EXPECT_TRUE(live_.insert(seq).second); }
+  void Commit(SeqId seq, std::span<const Token> history, int added) override {
+    EXPECT_TRUE(live_.contains(seq));
+    EXPECT_GE(history.size(), static_cast<size_t>(added));
+  }
+  void End(SeqId seq, std::span<const Token>, bool) override { EXPECT_EQ(live_.erase(seq), 1u); }
+  void Propose(std::span<Proposal*> proposals) override {
+    for (Proposal* proposal : proposals) {
+      std::vector<Token> tokens(proposal->history.begin(), proposal->history.end());
+      while (proposal->draft.size() < proposal->max_tokens) {
+        const bool right = std::uniform_real_distribution<>()(random_) < right_;
+        const Token next = right ? script_(tokens) : static_cast<Token>(random_() % 256);
+        proposal->draft.tokens.push_back({next, 0.9f});
+        tokens.push_back(next);
+      }
+    }
+  }
+
+ private:
+  FakeEngine::Script script_;
+  double right_;
+  std::mt19937 random_;
+  std::set<SeqId> live_;
+};
+
+std::unique_ptr<Speculator> Speculating(FakeEngine::Script script, double right, int n_max, const Clock& clock,
+                                        unsigned seed = 1) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<LeakyDrafter>(std::move(script), right, seed));
+  SpeculatorOptions options;
+  options.always = true;
+  options.n_max = n_max;
+  return std::make_unique<Speculator>(std::move(drafters), CostCurve(), options, SmallEngine().n_sequences, clock);
+}
+
+struct Answer {
+  std::string text;
+  FinishReason reason;
+  int tokens;
+
+  bool operator==(const Answer&) const = default;
+};
+
+// Answers of all requests, submitted one after the other every few steps.
+std::vector<Answer> RunAll(const std::vector<GenerationRequest>& requests, std::unique_ptr<Speculator> speculator,
+                           const Clock& clock, FakeEngine& engine) {
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  Scheduler scheduler(engine, tokenizer, filters, SchedulerOptions(), std::move(speculator), clock);
+  std::vector<std::shared_ptr<Generation>> generations;
+  for (const GenerationRequest& request : requests) {
+    generations.push_back(*scheduler.Submit(request));
+    scheduler.Step();
+    scheduler.Step();
+  }
+  while (scheduler.Step()) {
+  }
+  std::vector<Answer> answers;
+  for (auto& generation : generations) {
+    Chunk all;
+    while (auto chunk = generation->Wait(std::chrono::milliseconds(0))) {
+      all.text += chunk->text;
+      if (chunk->completion) all.completion = chunk->completion;
+      if (all.completion) break;
+    }
+    answers.push_back({all.text, all.completion->reason, all.completion->timings.generated_tokens});
+  }
+  return answers;
+}
+
+GenerationRequest Request(const std::string& prompt, int max_tokens) {
+  GenerationRequest request;
+  request.prompt = FakeTokenizer().Tokenize(prompt, false, SpecialTokens::kAsText);
+  request.sampling.temperature = 0;
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecoding, ()) {
+  // A small alphabet, so that stop strings and the end of the text occur.
+  const unsigned salt = *rc::gen::inRange(0u, 1000u);
+  const FakeEngine::Script script = [salt](std::span<const Token> tokens) -> Token {
+    uint64_t hash = salt;
+    for (Token token : tokens) hash = (hash ^ static_cast<uint32_t>(token)) * 0x100000001b3;
+    const auto letter = static_cast<Token>((hash >> 20) % 40);
+    return letter == 39 ? FakeTokenizer::kEos : static_cast<Token>('a' + letter % 4);
+  };
+  std::vector<GenerationRequest> requests;
+  const int count = *rc::gen::inRange(1, 7);
+  for (int i = 0; i < count; ++i) {
+    GenerationRequest request = Request(std::string(*rc::gen::inRange<size_t>(1, 40), static_cast<char>('p' + i % 3)),
+                                        *rc::gen::elementOf(std::vector<int>{-1, 0, 1, 2, 5, 30}));
+    request.ignore_eos = *rc::gen::arbitrary<bool>();
+    if (*rc::gen::arbitrary<bool>()) request.stop = {"ab", "dca"};
+    requests.push_back(request);
+  }
+  ManualClock clock;
+  FakeEngine plain_engine(SmallEngine(), script), engine(SmallEngine(), script);
+  const auto expected = RunAll(requests, nullptr, clock, plain_engine);
+  const double right = *rc::gen::elementOf(std::vector<double>{0, 0.3, 0.8, 1});
+  const int n_max = *rc::gen::inRange(1, 20);
+  RC_ASSERT(RunAll(requests, Speculating(script, right, n_max, clock, salt), clock, engine) == expected);
+}
+
+TEST(SpeculationTest, RightDraftsSaveSteps) {
+  ManualClock clock;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(SmallEngine(), script);
+  RunAll({Request("abc", 41)}, Speculating(script, 1, 4, clock), clock, engine);
+  EXPECT_EQ(engine.batches().size(), 9u) << "the prompt gives a token, then five each";
+}
+
+TEST(SpeculationTest, DraftsStayWithinMaxTokensAndTheContext) {
+  ManualClock clock;
+  const auto script = FakeEngine::Hashing(200);
+  for (const int max_tokens : {4, -1}) {
+    FakeEngine engine(SmallEngine(), script);
+    RunAll({Request("abc", max_tokens)}, Speculating(script, 1, 30, clock), clock, engine);
+    const Pos most = max_tokens > 0 ? 3 + max_tokens : SmallEngine().sequence_length;
+    for (const Batch& batch : engine.batches()) {
+      EXPECT_LT(batch.rows().back().pos, most - 1) << "the last token is never decoded";
+      EXPECT_LE(batch.size(), 31);
+    }
+  }
+}
+
+TEST(SpeculationTest, FailingStepsAreTriedAgainWithoutDrafts) {
+  ManualClock clock;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine plain_engine(SmallEngine(), script), engine(SmallEngine(), script);
+  const std::vector<GenerationRequest> requests = {Request("abc", 20), Request("xyz", 20)};
+  const auto expected = RunAll(requests, nullptr, clock, plain_engine);
+  int failures = 0;
+  engine.FailWhile([&](const Batch& batch) { return batch.size() > 6 && failures++ < 2; });
+  EXPECT_EQ(RunAll(requests, Speculating(script, 0.7, 6, clock), clock, engine), expected);
+  EXPECT_GT(failures, 0);
+}
+
+TEST(SpeculationTest, ARecurrentEngineIsNotAskedToTakeTokensBack) {
+  ManualClock clock;
+  EngineInfo info = SmallEngine();
+  info.recurrent = true;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(info, script);
+  RunAll({Request("abc", 20)}, Speculating(script, 0.5, 6, clock), clock, engine);
+  for (size_t i = 1; i < engine.batches().size(); ++i) EXPECT_EQ(engine.batches()[i].size(), 1);
+}
+
+TEST(SpeculationTest, TellsWhoForesawEachToken) {
+  ManualClock clock;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(SmallEngine(), script);
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  Scheduler scheduler(engine, tokenizer, filters, {}, Speculating(script, 1, 3, clock), clock);
+  auto generation = *scheduler.Submit(Request("abc", 9));
+  while (scheduler.Step()) {
+  }
+  std::vector<std::string> drafters;
+  std::optional<Completion> completion;
+  while (auto chunk = generation->Wait(std::chrono::milliseconds(0))) {
+    for (const GeneratedToken& token : chunk->tokens) drafters.emplace_back(token.drafter);
+    completion = chunk->completion;
+    if (completion) break;
+  }
+  const std::vector<std::string> expected = {"", "leaky", "leaky", "leaky", "", "leaky", "leaky", "leaky", ""};
+  EXPECT_EQ(drafters, expected);
+  ASSERT_TRUE(completion);
+  EXPECT_EQ(completion->timings.drafted_tokens, 6);
+  EXPECT_EQ(completion->timings.accepted_tokens, 6);
+  ASSERT_EQ(completion->drafters.size(), 1u);
+  EXPECT_EQ(completion->drafters[0].accepted, 6u);
+}
+
+}  // namespace
+}  // namespace outrider
