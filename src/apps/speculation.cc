@@ -122,7 +122,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   if (choices->empty()) return speculation;
   if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
     if (settings.draft_context.threads == 0) settings.draft_context.threads = target_context.threads;
-    if (Status status = speculation->LoadDraftModel(settings, engine.info()); !status.ok()) return status;
+    if (Status status = speculation->LoadDraftModel(settings, engine); !status.ok()) return status;
   }
 
   const EngineInfo& info = engine.info();
@@ -148,7 +148,8 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   return speculation;
 }
 
-Status Speculation::LoadDraftModel(const SpeculationSettings& settings, const EngineInfo& target) {
+Status Speculation::LoadDraftModel(const SpeculationSettings& settings, const LlamaEngine& engine) {
+  const EngineInfo& target = engine.info();
   // Drafts are guesses: the fastest settings will do.
   ModelOptions model_options = settings.draft_model;
   ContextOptions context = settings.draft_context;
@@ -162,7 +163,7 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, const En
         target.n_sequences * (trained > 0 ? std::min(target.sequence_length, trained) : target.sequence_length);
   }
   context.max_outputs = target.n_sequences;
-  auto draft_engine = LlamaEngine::Create(*model, context);
+  auto draft_engine = LlamaEngine::Create(*model, context, &engine);
   if (!draft_engine.ok())
     return Status(draft_engine.status().code(), "draft model: " + draft_engine.status().message());
   draft_model_ = std::move(*model);

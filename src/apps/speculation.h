@@ -44,7 +44,7 @@ class Speculation {
  private:
   Speculation() = default;
 
-  Status LoadDraftModel(const SpeculationSettings& settings, const EngineInfo& target);
+  Status LoadDraftModel(const SpeculationSettings& settings, const LlamaEngine& engine);
 
   std::shared_ptr<LlamaModel> draft_model_;
   std::unique_ptr<LlamaEngine> draft_engine_;

@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kReadAlong = 64;          // tokens a proposal may read first without being behind
+constexpr int kReadAlong = 16;          // tokens a proposal may read first without being behind
 constexpr Token kMaxExtraTokens = 256;  // padding and additions at the end of otherwise equal vocabularies
 constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;
 

@@ -71,7 +71,7 @@ struct Slot {
 };
 
 constexpr int kTrialRounds = 3;        // tokens a computing drafter out of favour is asked for
-constexpr double kTrialCredit = 0.05;  // seconds a computing drafter may spend before the time has earned them
+constexpr double kTrialCredit = 0.02;  // seconds a computing drafter may spend before the time has earned them
 constexpr double kSureEnough = 0.7;    // a draft that survives to its end with this chance may be continued
 constexpr int kSliceTokens = 64;       // tokens of a prompt a computing drafter reads per step, until timed
 constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
@@ -118,6 +118,7 @@ struct Speculator::State {
   void AskLookup(Seat& seat);
   void AskComputing(Seat& seat);
   double Outlook(Seat& seat, int* rounds);
+  double ReadingSeconds(const Seat& seat);
   void ReadUp(Seat& seat, double gain);
   void Prepare(Seat& seat, const SpeculationTurn& turn, int max_tokens, double least_survival);
   double Ask(Seat& seat);
@@ -257,18 +258,23 @@ void Speculator::State::AskComputing(Seat& seat) {
   int rounds = 0;
   const double gain = Outlook(seat, &rounds);
   const bool favoured = gain > 0 || options.always;
+  if (!favoured) {
+    rounds = kTrialRounds;
+    if (!TrialAffordable(seat, rounds * seat.round_seconds.value() + ReadingSeconds(seat))) return;
+  }
   if (fixed_rows == generating()) ReadUp(seat, gain);  // prompts in the step go first
-  if (!favoured) rounds = kTrialRounds;
-  if (!favoured && !TrialAffordable(seat, rounds * seat.round_seconds.value())) return;
 
-  const double row_price =
-      policy.LeastSurvival(fixed_rows, generating(), context, seat.round_seconds.value() / generating());
+  // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
+  // (Where four rows cost less than two, two unsure tokens may make a third one pay.)
+  const double row_price = policy.LeastSurvival(fixed_rows, generating(), context, 0);
+  const double making_price =
+      policy.LeastSurvival(fixed_rows, generating(), context, seat.round_seconds.value() / generating()) - row_price;
   asked.clear();
   for (const SpeculationTurn& turn : turns) {
     if (!MayAsk(seat, turn) || seat.drafter->Lag(turn.seq, turn.history) > 0) continue;
     const Slot& slot = SlotOf(turn.seq);
     const int given = Continues(slot) ? slot.draft.size() : 0;
-    Prepare(seat, turn, std::min(given + rounds, Room(turn)), favoured && !options.always ? row_price : 0);
+    Prepare(seat, turn, std::min(given + rounds, Room(turn)), favoured && !options.always ? making_price : 0);
     if (given > 0) asked.back()->draft = slot.draft;
   }
   if (asked.empty()) return;
@@ -322,6 +328,15 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
   };
   const double without = gain(false);
   return std::max(0.0, gain(true) - without);
+}
+
+// What it would take `seat` to read all that it has not read of this step's sequences.
+double Speculator::State::ReadingSeconds(const Seat& seat) {
+  int tokens = 0;
+  for (const SpeculationTurn& turn : turns) {
+    if (MayAsk(seat, turn)) tokens += seat.drafter->Lag(turn.seq, turn.history);
+  }
+  return tokens * seat.read_seconds.value();
 }
 
 // A computing drafter reads a slice of each prompt it has not seen, if the answer is likely to go on long enough for
@@ -463,7 +478,9 @@ void Speculator::ObserveStep(double seconds) {
     slot.plain_seconds += slot.committed * plain_seconds;
     slot.committed = 0;
   }
-  state.curve.Observe(state.fixed_rows + state.draft_rows, state.context, seconds);
+  // A step of unequal sequences is several parts, whose times nobody knows.
+  const bool one_part = std::all_of(state.rows.begin(), state.rows.end(), [&](int r) { return r == state.rows[0]; });
+  if (one_part) state.curve.Observe(state.fixed_rows + state.draft_rows, state.context, seconds);
   state.policy.Observe(state.fixed_rows, state.generating(), state.context, state.committed,
                        seconds + state.draft_seconds);
 }

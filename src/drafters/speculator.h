@@ -26,12 +26,12 @@
 namespace outrider {
 
 struct SpeculatorOptions {
-  int n_max = 31;              // most draft tokens per sequence and step
-  int n_min = 0;               // shorter drafts are dropped
-  float p_min = 0;             // a draft ends before the first token its drafter believes in less than this
-  bool join = true;            // a draft that ends sure may be continued by another drafter
-  bool always = false;         // verify every draft, whatever it costs: for tests and for measuring a drafter
-  double shadow_share = 0.01;  // of the time, for drafters that compute and are out of favour
+  int n_max = 31;               // most draft tokens per sequence and step
+  int n_min = 0;                // shorter drafts are dropped
+  float p_min = 0;              // a draft ends before the first token its drafter believes in less than this
+  bool join = true;             // a draft that ends sure may be continued by another drafter
+  bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
+  double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
 };
 
 // A sequence that gets its next row in this step.

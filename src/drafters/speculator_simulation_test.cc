@@ -239,12 +239,13 @@ class Simulation {
     std::vector<std::pair<size_t, int>> steps;
     double spent = 0;
     while (true) {
-      int rows = 0, rounds = 0;
+      int rounds = 0;
+      std::vector<int> widths;
       steps.clear();
       for (size_t seq = 0; seq < done.size(); ++seq) {
         if (done[seq] == world_.tokens || !Arrived(seq, done[0])) continue;
         const int drafted = std::min(length, world_.tokens - done[seq] - 1);
-        rows += 1 + drafted;
+        widths.push_back(1 + drafted);
         rounds = std::max(rounds, drafted);
         steps.emplace_back(seq, drafted);
       }
@@ -255,7 +256,7 @@ class Simulation {
         while (right < drafted && fortunes_[drafter][seq].right[static_cast<size_t>(done[seq] + right)]) ++right;
         done[seq] += right + 1;
       }
-      spent += (CostOf(rows) + rounds * draft_cost) * slowness;
+      spent += (CostOf(widths) + rounds * draft_cost) * slowness;
     }
   }
 
@@ -292,9 +293,9 @@ class Simulation {
       const TimePoint start = clock.Now();
       speculator.Plan(turns, 0, kMaxRows - static_cast<int>(turns.size()));
       spent += std::chrono::duration<double>(clock.Now() - start).count() / kPlainSeconds;
-      int rows = 0;
-      for (const SpeculationTurn& turn : turns) rows += 1 + speculator.draft(turn.seq).size();
-      const double cost = CostOf(rows) * Slowness(static_cast<int>(histories[0].size()) - kPromptTokens);
+      std::vector<int> widths;
+      for (const SpeculationTurn& turn : turns) widths.push_back(1 + speculator.draft(turn.seq).size());
+      const double cost = CostOf(widths) * Slowness(static_cast<int>(histories[0].size()) - kPromptTokens);
       spent += cost;
       for (const SpeculationTurn& turn : turns) {
         std::vector<Token>& history = histories[static_cast<size_t>(turn.seq)];
@@ -311,7 +312,18 @@ class Simulation {
 
  private:
   int most_rows() const { return std::max(kMaxRows, (kMostFixed + 1) * static_cast<int>(world_.arrivals.size())); }
-  double CostOf(int rows) const { return costs_[static_cast<size_t>(rows)]; }
+
+  // Sequences of unequal width are computed in parts of equally many rows for each.
+  double CostOf(std::vector<int> widths) const {
+    std::sort(widths.begin(), widths.end());
+    double cost = 0;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const int more = widths[i] - (i == 0 ? 0 : widths[i - 1]);
+      if (more > 0) cost += costs_[static_cast<size_t>(more) * (widths.size() - i)];
+    }
+    return cost;
+  }
+
   bool Arrived(size_t seq, int first_done) const { return first_done >= world_.arrivals[seq]; }
   double Slowness(int first_done) const { return world_.disturbed && first_done / 400 % 2 == 1 ? 2 : 1; }
   double Total() const { return static_cast<double>(world_.tokens) * static_cast<double>(world_.arrivals.size()); }

@@ -118,6 +118,18 @@ CostCurve::Bands& CostCurve::Enter(size_t bucket) {
   return bands;
 }
 
+double CostCurve::StepSeconds(std::span<const int> sequences_at, int context) const {
+  double seconds = 0;
+  for (size_t begin = 0; begin < sequences_at.size() && sequences_at[begin] > 0;) {
+    const int sequences = sequences_at[begin];
+    size_t end = begin;
+    while (end < sequences_at.size() && sequences_at[end] == sequences) ++end;
+    seconds += Seconds(sequences * static_cast<int>(end - begin), context);
+    begin = end;
+  }
+  return seconds;
+}
+
 void CostCurve::Observe(int rows, int context, double seconds) {
   if (!(seconds > 0)) return;  // a clock too coarse for it
   last_ratio_ = seconds / Seconds(rows, context);

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace outrider {
@@ -37,6 +38,11 @@ class CostCurve {
 
   // Expected duration of a step of `rows` rows whose sequences are about `context` tokens long on average.
   double Seconds(int rows, int context) const;
+
+  // The same for sequences that may differ in their rows: `sequences_at[i]` of them have more than i. The engine
+  // computes such a step in parts of equally many rows for each sequence (libllama does, with a memory of its own for
+  // each).
+  double StepSeconds(std::span<const int> sequences_at, int context) const;
 
   // A step was measured. Outliers (a machine that was busy elsewhere) move the curve little.
   void Observe(int rows, int context, double seconds);

@@ -180,5 +180,13 @@ RC_GTEST_PROP(CostCurveTest, StaysFiniteAndPositive, ()) {
   }
 }
 
+TEST(CostCurveTest, UnequalSequencesAreComputedInParts) {
+  const CostCurve curve({{1, 1.0}, {2, 1.5}, {4, 2.0}, {6, 7.0}});
+  EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{1, 1}, 0), 1.5) << "one sequence of two rows";
+  EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{2, 2}, 0), 2.0) << "two of two";
+  EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{4, 1, 1, 0}, 0), 3.5)
+      << "four of one, and two more of one of them";
+}
+
 }  // namespace
 }  // namespace outrider

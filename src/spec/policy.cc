@@ -36,12 +36,27 @@ double Policy::RateWith(int generating, int context, double draft_seconds) const
   return std::max(std::sqrt(lately * here), generating / curve_.Seconds(generating, context));
 }
 
-// options_[n] = the n best rows; order_[n] = which draft has the next row after that.
-void Policy::ListOptions(std::span<const Survival> drafts, int fixed_rows, int context, int most_rows) {
+// The rows a step has anyway: one of each generating sequence, and those of a prompt.
+void Policy::BeginStep(int fixed_rows, int generating) {
+  const int prompt_rows = fixed_rows - generating;
+  sequences_at_.assign(static_cast<size_t>(std::max(prompt_rows, 1)), prompt_rows > 0 ? 1 : 0);
+  sequences_at_[0] += generating;
+}
+
+// `sequences` more of the sequences have more than `place` + 1 rows.
+void Policy::AddRows(size_t place, int sequences) {
+  if (sequences_at_.size() <= place + 1) sequences_at_.resize(place + 2);
+  sequences_at_[place + 1] += sequences;
+}
+
+// options_[n] = the n best rows; order_[n] = which draft has the next row after that. With several drafts also each
+// common length, since sequences of unequal width are computed in parts.
+void Policy::ListOptions(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows) {
   const auto less = [](const Next& a, const Next& b) { return a.survival < b.survival; };
   next_.clear();
   order_.clear();
-  options_.assign(1, {0, curve_.Seconds(fixed_rows, context)});
+  BeginStep(fixed_rows, generating);
+  options_.assign(1, {0, curve_.StepSeconds(sequences_at_, context)});
   for (size_t draft = 0; draft < drafts.size(); ++draft) {
     if (!drafts[draft].empty()) next_.push_back({drafts[draft][0], draft, 0});
   }
@@ -49,7 +64,8 @@ void Policy::ListOptions(std::span<const Survival> drafts, int fixed_rows, int c
   for (int rows = 1; rows <= most_rows && !next_.empty(); ++rows) {
     std::pop_heap(next_.begin(), next_.end(), less);
     Next& next = next_.back();
-    options_.push_back({options_.back().tokens + next.survival, curve_.Seconds(fixed_rows + rows, context)});
+    AddRows(next.place, 1);
+    options_.push_back({options_.back().tokens + next.survival, curve_.StepSeconds(sequences_at_, context)});
     order_.push_back(next.draft);
     if (++next.place < drafts[next.draft].size()) {
       next.survival = drafts[next.draft][next.place];
@@ -57,6 +73,27 @@ void Policy::ListOptions(std::span<const Survival> drafts, int fixed_rows, int c
     } else {
       next_.pop_back();
     }
+  }
+  levels_begin_ = options_.size();
+  if (drafts.size() > 1) ListLevels(drafts, fixed_rows, generating, context, most_rows);
+}
+
+// options_[levels_begin_ + n] = the first n + 1 tokens of every draft.
+void Policy::ListLevels(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows) {
+  BeginStep(fixed_rows, generating);
+  double tokens = 0;
+  int rows = 0;
+  for (size_t place = 0;; ++place) {
+    int longer = 0;
+    for (const Survival& draft : drafts) {
+      if (place >= draft.size()) continue;
+      tokens += draft[place];
+      ++longer;
+    }
+    rows += longer;
+    if (longer == 0 || rows > most_rows) return;
+    AddRows(place, longer);
+    options_.push_back({tokens, curve_.StepSeconds(sequences_at_, context)});
   }
 }
 
@@ -94,23 +131,28 @@ size_t Policy::OrTrial(size_t best, double rate, int fixed_rows, int context) {
 void Policy::ChooseRows(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows,
                         std::span<int> rows) {
   std::fill(rows.begin(), rows.end(), 0);
-  ListOptions(drafts, fixed_rows, context, most_rows);
+  ListOptions(drafts, fixed_rows, generating, context, most_rows);
   const double rate = RateWith(generating, context, 0);
   size_t chosen = BestOption(rate);
   trying_plain_ = false;
   if (fixed_rows == generating) {  // steps with prompts in them teach nothing
-    chosen = OrTrial(chosen, rate, fixed_rows, context);
+    if (drafts.size() == 1) chosen = OrTrial(chosen, rate, fixed_rows, context);
     trying_plain_ = chosen > 0 && ++steps_since_plain_ >= plain_interval_;
     if (chosen == 0 || trying_plain_) steps_since_plain_ = 0;
   }
   if (trying_plain_) return;
-  for (size_t i = 0; i < chosen; ++i) ++rows[order_[i]];
+  if (chosen < levels_begin_) {
+    for (size_t i = 0; i < chosen; ++i) ++rows[order_[i]];
+  } else {
+    const size_t length = chosen - levels_begin_ + 1;
+    for (size_t i = 0; i < drafts.size(); ++i) rows[i] = static_cast<int>(std::min(length, drafts[i].size()));
+  }
 }
 
 int Policy::ChooseRounds(std::span<const Survival> expected, int fixed_rows, int generating, int context,
                          double round_seconds) {
-  options_.assign(1, {0, curve_.Seconds(fixed_rows, context)});
-  int rows = fixed_rows;
+  BeginStep(fixed_rows, generating);
+  options_.assign(1, {0, curve_.StepSeconds(sequences_at_, context)});
   for (size_t round = 0;; ++round) {
     double tokens = 0;
     int drafting = 0;
@@ -120,9 +162,9 @@ int Policy::ChooseRounds(std::span<const Survival> expected, int fixed_rows, int
       ++drafting;
     }
     if (drafting == 0) break;
-    rows += drafting;
+    AddRows(round, drafting);
     const double drafted_seconds = static_cast<double>(round + 1) * round_seconds;
-    options_.push_back({options_.back().tokens + tokens, curve_.Seconds(rows, context) + drafted_seconds});
+    options_.push_back({options_.back().tokens + tokens, curve_.StepSeconds(sequences_at_, context) + drafted_seconds});
   }
   return static_cast<int>(BestOption(RateWith(generating, context, 0)));
 }
@@ -131,7 +173,7 @@ double Policy::Gain(std::span<const Survival> drafts, int fixed_rows, int genera
                     double draft_seconds) {
   size_t most_rows = 0;
   for (const Survival& draft : drafts) most_rows += draft.size();
-  ListOptions(drafts, fixed_rows, context, static_cast<int>(most_rows));
+  ListOptions(drafts, fixed_rows, generating, context, static_cast<int>(most_rows));
   const double rate = RateWith(generating, context, draft_seconds);
   return GainOf(BestOption(rate), rate) - rate * draft_seconds;
 }

@@ -54,7 +54,7 @@ class Policy {
   double speed_up() const { return speed_up_; }  // of the last hundred tokens or so over plain, at least 1
 
  private:
-  // A number of rows beyond the fixed ones: draft tokens expected from it, and how long the step takes.
+  // A choice of rows beyond the fixed ones: draft tokens expected from it, and how long the step takes.
   struct Option {
     double tokens, seconds;
   };
@@ -67,7 +67,10 @@ class Policy {
 
   double Rate(int generating, int context) const;
   double RateWith(int generating, int context, double draft_seconds) const;
-  void ListOptions(std::span<const Survival> drafts, int fixed_rows, int context, int most_rows);
+  void BeginStep(int fixed_rows, int generating);
+  void AddRows(size_t place, int sequences);
+  void ListOptions(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows);
+  void ListLevels(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows);
   double GainOf(size_t option, double rate) const;
   size_t BestOption(double rate) const;
   size_t OrTrial(size_t best, double rate, int fixed_rows, int context);
@@ -83,6 +86,8 @@ class Policy {
   std::vector<Option> options_;
   std::vector<Next> next_;  // heap
   std::vector<size_t> order_;
+  size_t levels_begin_ = 0;        // in options_
+  std::vector<int> sequences_at_;  // of the step: how many sequences have more than i rows
 };
 
 }  // namespace outrider

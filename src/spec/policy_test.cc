@@ -105,14 +105,25 @@ TEST(PolicyTest, UnderLoadDraftsShrink) {
   EXPECT_EQ(*std::max_element(crowded.begin(), crowded.end()), 0);
 }
 
+TEST(PolicyTest, ALoneDraftAmongManySequencesIsAPartOfItsOwn) {
+  // Two rows cost hardly more than one: worth it alone, but beside three others its rows are a second pass.
+  const CostCurve curve({{1, 1.0}, {2, 1.1}, {3, 1.2}, {4, 1.3}, {8, 1.7}});
+  Policy policy(curve);
+  const std::vector<double> draft = {0.6};
+  EXPECT_EQ(Choose(policy, {draft}), std::vector<int>({1}));
+  EXPECT_EQ(Choose(policy, {draft, {}, {}, {}}), std::vector<int>({0, 0, 0, 0}));
+  EXPECT_EQ(Choose(policy, {draft, draft, draft, draft}), std::vector<int>({1, 1, 1, 1}));
+}
+
 TEST(PolicyTest, KeepsToTheRoomInTheBatch) {
   const CostCurve curve = Line(0.0);
   Policy policy(curve);
   const std::vector<int> rows = Choose(policy, {Geometric(0.9, 8), Geometric(0.9, 8)}, 0, 5);
-  EXPECT_EQ(rows[0] + rows[1], 5);
+  EXPECT_LE(rows[0] + rows[1], 5);
+  EXPECT_GE(rows[0] + rows[1], 4) << "two of each are computed in one part";
 }
 
-RC_GTEST_PROP(PolicyTest, NoRowLeftOutIsLikelierThanOneTaken, ()) {
+RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) {
   const auto chances = *rc::gen::container<std::vector<std::vector<int>>>(
       rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 101)));
   RC_PRE(!chances.empty());
@@ -136,7 +147,12 @@ RC_GTEST_PROP(PolicyTest, NoRowLeftOutIsLikelierThanOneTaken, ()) {
     if (taken < drafts[i].size()) most_left = std::max(most_left, drafts[i][taken]);
   }
   RC_ASSERT(total <= room);
-  RC_ASSERT(total == 0 || least_taken >= most_left);
+  const auto longest = static_cast<size_t>(*std::max_element(rows.begin(), rows.end()));
+  bool equally_many = true;
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    equally_many = equally_many && static_cast<size_t>(rows[i]) == std::min(longest, drafts[i].size());
+  }
+  RC_ASSERT(equally_many || least_taken >= most_left);
 }
 
 TEST(PolicyTest, DraftingHasItsPrice) {

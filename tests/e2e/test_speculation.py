@@ -4,7 +4,17 @@ import re
 
 import pytest
 
-from harness import DEFAULT_MODEL, DRAFT_MODEL, SLOWDOWN, Server, assert_refused, at_once, streamed_chat, text_of
+from harness import (
+    DEFAULT_MODEL,
+    DRAFT_MODEL,
+    SLOWDOWN,
+    Server,
+    assert_refused,
+    at_once,
+    run_outrider,
+    streamed_chat,
+    text_of,
+)
 from test_exact import PROMPTS
 
 CODE = """def area(width, height):
@@ -285,3 +295,19 @@ class TestStart:
     )
     def test_mistakes_get_a_sentence(self, flags, saying):
         assert_refused("serve", "-m", DRAFT_MODEL, "--port", "0", *flags, saying=saying)
+
+
+class TestCheck:
+    def test_every_promise_holds(self):
+        result = run_outrider("check", "-m", DRAFT_MODEL, "-md", DRAFT_MODEL, timeout=120)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "Every promise holds" in result.stdout
+        for line in ("32 rows at once", "slices of 64", "beside other sequences", "after wrong drafts", "text with suffix"):
+            assert re.search(rf"{line}.*exact", result.stdout), result.stdout
+
+    def test_says_when_one_does_not(self):
+        flags = ("-ctk", "f16", "-ctv", "f16", "--spec", "none")
+        result = run_outrider("check", "-m", DRAFT_MODEL, *flags, timeout=120)
+        assert result.returncode == 1, result.stdout + result.stderr
+        assert "DIFFERS" in result.stdout
+        assert "bf16 or q8_0" in result.stdout, "it must say what helps"

@@ -50,7 +50,7 @@ Status ExplainContextFailure(int context_tokens, const std::string& errors) {
 }  // namespace
 
 Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaModel> model,
-                                                         const ContextOptions& options) {
+                                                         const ContextOptions& options, const LlamaEngine* partner) {
   auto context_tokens = ContextTokens(options, *model);
   if (!context_tokens.ok()) return context_tokens.status();
   if (options.batch < 1 || options.micro_batch < 1)
@@ -93,7 +93,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.recurrent = llama_model_is_recurrent(model->handle()) || llama_model_is_hybrid(model->handle());
   info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
   std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(context), std::move(info)));
-  engine->AttachThreads(threads, threads_batch);
+  engine->AttachThreads(threads, threads_batch, partner);
   return engine;
 }
 
@@ -109,18 +109,22 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, 
   for (size_t i = 0; i < rows; ++i) sequence_pointers_.push_back(sequences_.data() + i);
 }
 
-void LlamaEngine::AttachThreads(int threads, int threads_batch) {
+void LlamaEngine::AttachThreads(int threads, int threads_batch, const LlamaEngine* partner) {
   ggml_threadpool_params params = ggml_threadpool_params_default(threads);
   // Spin for a few milliseconds after a step, which bridges the gap to the next one; the default of 50 would take a
   // core from other programs for a third of a second after every answer.
   params.poll = 1;
-  threads_.reset(ggml_threadpool_new(&params));
-  if (threads_batch != threads) {
-    params.n_threads = threads_batch;
-    params.paused = true;  // libllama wakes the one it uses
-    threads_batch_.reset(ggml_threadpool_new(&params));
-  }
-  llama_attach_threadpool(context_.get(), threads_.get(), threads_batch_.get());
+  const auto make = [&](int count) {
+    for (const Threads* lent : {partner ? &partner->threads_ : nullptr, partner ? &partner->threads_batch_ : nullptr}) {
+      if (lent != nullptr && lent->pool && lent->count == count) return *lent;
+    }
+    params.n_threads = count;
+    return Threads{count, {ggml_threadpool_new(&params), ggml_threadpool_free}};
+  };
+  threads_ = make(threads);
+  params.paused = true;  // libllama wakes the one it uses
+  if (threads_batch != threads) threads_batch_ = make(threads_batch);
+  llama_attach_threadpool(context_.get(), threads_.pool.get(), threads_batch_.pool.get());
 }
 
 Status LlamaEngine::Decode(const Batch& batch) {

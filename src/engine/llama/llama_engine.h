@@ -19,7 +19,10 @@ namespace outrider {
 
 class LlamaEngine : public Engine {
  public:
-  static Result<std::unique_ptr<LlamaEngine>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options);
+  // `partner`: an engine driven by the same thread. It lends its compute threads where the numbers agree: threads that
+  // wait for its next step would otherwise take the cores from this one's.
+  static Result<std::unique_ptr<LlamaEngine>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options,
+                                                     const LlamaEngine* partner = nullptr);
 
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
@@ -33,17 +36,18 @@ class LlamaEngine : public Engine {
   struct FreeContext {
     void operator()(llama_context* context) const { llama_free(context); }
   };
-  struct FreeThreadpool {
-    void operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
-  };
   using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
-  using ThreadpoolPtr = std::unique_ptr<ggml_threadpool, FreeThreadpool>;
+  // Compute threads: how many, and ggml's pool of them.
+  struct Threads {
+    int count = 0;
+    std::shared_ptr<ggml_threadpool> pool;
+  };
 
   LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info);
-  void AttachThreads(int threads, int threads_batch);
+  void AttachThreads(int threads, int threads_batch, const LlamaEngine* partner);
 
   const std::shared_ptr<LlamaModel> model_;
-  ThreadpoolPtr threads_, threads_batch_;  // before the context, which uses them to the end
+  Threads threads_, threads_batch_;  // before the context, which uses them to the end
   const ContextPtr context_;
   const EngineInfo info_;
   std::vector<Pos> lengths_;  // tokens in memory, by sequence
