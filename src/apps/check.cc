@@ -96,7 +96,9 @@ class LogitsCheck {
     for (size_t i = Size() - kRows; i < Size(); ++i) {
       batch_.Clear();
       batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
-      for (Pos wrong = 1; wrong <= 4 && static_cast<Pos>(i) + wrong < engine_.info().sequence_length; ++wrong) {
+      const Pos most = std::min({4, engine_.info().max_batch - 1, engine_.info().max_outputs - 1,
+                                 engine_.info().sequence_length - static_cast<Pos>(i) - 1});
+      for (Pos wrong = 1; wrong <= most; ++wrong) {
         batch_.Add({tokens_[static_cast<size_t>(wrong)], static_cast<Pos>(i) + wrong, 0, true});
       }
       if (Status status = engine_.Decode(batch_); !status.ok()) return status;
@@ -160,8 +162,8 @@ struct Answers {
   int drafted = 0, accepted = 0;
 };
 
-Answers Generate(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
-                 std::unique_ptr<Speculator> speculator, float temperature) {
+Result<Answers> Generate(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
+                         std::unique_ptr<Speculator> speculator, float temperature) {
   Scheduler scheduler(engine, tokenizer, filters, {}, std::move(speculator));
   std::vector<std::shared_ptr<Generation>> generations;
   Answers answers;
@@ -174,7 +176,9 @@ Answers Generate(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filt
     request.reuse_prefix = false;
     request.max_tokens =
         std::min(kAnswerTokens, engine.info().sequence_length - static_cast<Pos>(request.prompt.size()));
-    if (auto generation = scheduler.Submit(std::move(request)); generation.ok()) generations.push_back(*generation);
+    auto generation = scheduler.Submit(std::move(request));
+    if (!generation.ok()) return generation.status();
+    generations.push_back(*generation);
   }
   while (scheduler.Step()) {
   }
@@ -184,6 +188,7 @@ Answers Generate(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filt
       for (const GeneratedToken& token : chunk->tokens) tokens.push_back(token.token);
       answers.drafted += chunk->completion ? chunk->completion->timings.drafted_tokens : 0;
       answers.accepted += chunk->completion ? chunk->completion->timings.accepted_tokens : 0;
+      if (chunk->completion && !chunk->completion->error.ok()) return chunk->completion->error;
       if (chunk->completion) break;
     }
   }
@@ -213,21 +218,24 @@ Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model
   std::vector<std::string> names;
   for (const DrafterChoice& choice : *choices) names.push_back(choice.name);
   for (const float temperature : {0.0f, 0.8f}) {
-    const Answers plain = Generate(engine, model.tokenizer(), filters, nullptr, temperature);
+    const Result<Answers> plain = Generate(engine, model.tokenizer(), filters, nullptr, temperature);
+    if (!plain.ok()) return plain.status();
     const auto check = [&](const std::string& name, SpeculationSettings settings) -> Status {
       auto speculation = Speculation::Create(std::move(settings), model, engine, options.context, VersionLine());
       if (!speculation.ok()) return speculation.status();
-      const Answers drafted =
+      const Result<Answers> drafted =
           Generate(engine, model.tokenizer(), filters, (*speculation)->TakeSpeculator(), temperature);
-      const std::string difference = FirstDifference(plain, drafted);
+      if (!drafted.ok()) return drafted.status();
+      const std::string difference = FirstDifference(*plain, *drafted);
       Print(fmt::format("text with {}, temperature {:.1f}", name, temperature), difference.empty(),
-            difference.empty() ? fmt::format("{} of {} draft tokens right", drafted.accepted, drafted.drafted)
+            difference.empty() ? fmt::format("{} of {} draft tokens right", drafted->accepted, drafted->drafted)
                                : difference);
       *kept = *kept && difference.empty();
       return {};
     };
     for (const std::string& name : names) {
       SpeculationSettings settings = options.speculation;
+      settings.remember = false;  // what is learned from these texts is nobody's business
       settings.drafters = {name};
       settings.policy.always = true;
       if (name != "model") settings.draft_model.path.clear();
@@ -235,7 +243,9 @@ Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model
       if (Status status = check(name, std::move(settings)); !status.ok()) return status;
     }
     if (names.size() > 1) {
-      if (Status status = check("all, when it pays", options.speculation); !status.ok()) return status;
+      SpeculationSettings settings = options.speculation;
+      settings.remember = false;
+      if (Status status = check("all, when it pays", std::move(settings)); !status.ok()) return status;
     }
   }
   return {};
@@ -264,7 +274,7 @@ Status Check(ServeOptions options, bool* kept) {
   };
   const EngineInfo& info = (*engine)->info();
   for (const int width : {2, 3, 4, 5, 8, 16, 32}) {
-    if (width > info.max_outputs) continue;
+    if (width > std::min(info.max_outputs, info.max_batch)) continue;
     if (Status status = report(fmt::format("logits, {} rows at once", width), logits.Width(width)); !status.ok()) {
       return status;
     }

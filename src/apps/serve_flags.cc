@@ -80,6 +80,13 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
   flags
       .Add("--draft-p-min,--spec-draft-p-min", s.policy.p_min, "a draft ends where its drafter is less sure than this")
       ->check(CLI::Range(0.0, 1.0));
+  const std::map<std::string, VerifyMode> modes = {{"match", VerifyMode::kMatch}, {"reject", VerifyMode::kReject}};
+  flags
+      .Add("--verify", o.scheduler.verify,
+           "match = the text of plain decoding; reject = rejection sampling, which accepts more at high temperatures "
+           "and keeps the distribution but not the text")
+      ->transform(CLI::CheckedTransformer(modes))
+      ->default_str("match");
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags.Switch("--spec-always", s.policy.always,
                "verify every draft, even where that is slower (to measure a drafter)");

@@ -120,6 +120,10 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   auto choices = ChooseDrafters(settings);
   if (!choices.ok()) return choices.status();
   if (choices->empty()) return speculation;
+  if (engine.info().recurrent) {
+    speculation->why_off_ = ": the memory of this model cannot take tokens back";
+    return speculation;
+  }
   if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
     if (settings.draft_context.threads == 0) settings.draft_context.threads = target_context.threads;
     if (Status status = speculation->LoadDraftModel(settings, engine); !status.ok()) return status;
@@ -174,7 +178,7 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, const Ll
 }
 
 std::string Speculation::Description() const {
-  if (names_.empty()) return "speculation off";
+  if (names_.empty()) return "speculation off" + why_off_;
   return fmt::format("speculation: {}{}; {}", fmt::join(names_, ", "),
                      draft_model_ ? fmt::format(" ({})", draft_model_->Description()) : "", curve_);
 }

@@ -52,6 +52,7 @@ class Speculation {
   std::unique_ptr<DraftModel> draft_;
   std::unique_ptr<Speculator> speculator_;
   std::vector<std::string> names_;
+  std::string why_off_;
   std::string curve_;  // "T(4) = 1.3 T(1), …"
 };
 

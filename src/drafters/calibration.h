@@ -17,7 +17,7 @@ struct Calibration {
 };
 
 // Decodes batches of many widths, over and over in turn for about `budget`, and takes the fastest of each. Sequence 0
-// of the engine must be idle; it is empty afterwards. `filler` is any token of the vocabulary.
+// of the engine must be idle; what it holds is forgotten. `filler` is any token of the vocabulary.
 Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budget, const Clock& clock = Clock::Real());
 
 // A curve as text and back. kInvalidArgument for anything that DumpCostCurve did not write with the same key.

@@ -43,6 +43,9 @@ TEST(CalibrationTest, FindsTheCurveUnderNoise) {
   ManualClock clock;
   const auto truth = [](int rows) { return rows == 4 ? 0.012 : 0.01 * rows; };
   TimedEngine engine(Info(32), clock, [&](int rows, int step) { return truth(rows) * (step % 3 == 0 ? 1.8 : 1.0); });
+  Batch left_over;
+  left_over.Add({7, 0, 0, false});
+  ASSERT_TRUE(engine.Decode(left_over).ok());
   const auto measured = MeasureCostCurve(engine, 1, std::chrono::seconds(3), clock);
   ASSERT_TRUE(measured.ok());
   EXPECT_TRUE(measured->steady);

@@ -133,7 +133,7 @@ void ModelDrafter::CatchUp(SeqId seq, std::span<const Token> history, int tokens
     const auto most = static_cast<size_t>(model_.engine.info().max_batch);
     const size_t until = std::min(end, memory.tokens.size() + most);
     while (memory.tokens.size() < until) {
-      if (!Add(seq, seen[memory.tokens.size()], false)) return;
+      if (!Add(seq, seen[memory.tokens.size()], false)) return Forget(seq);
     }
     if (!Decode()) return;
   }
@@ -187,17 +187,23 @@ bool ModelDrafter::DrawNext(Answer& answer) {
   const std::span<const float> logits = model_.engine.Logits(answer.row).first(static_cast<size_t>(vocabulary_));
   const auto position = static_cast<Pos>(proposal.history.size()) + proposal.draft.size();
   const Token token = memory.sampler->Draw(logits, position);
-  if (token == kNoToken || model_.tokenizer.EndsGeneration(token)) return false;  // the target ends without our help
+  if (token == kNoToken) return false;
+  const bool ends = model_.tokenizer.EndsGeneration(token);
+  if (ends && !memory.distributions) return false;  // the target ends without our help
   const float confidence =
       memory.sampler->greedy() ? ProbabilityOfBest(logits, token) : memory.sampler->LastProbability(token);
   answer.survival *= confidence;
   if (confidence < proposal.p_min) return false;
   proposal.draft.tokens.push_back({token, confidence});
   if (memory.distributions) {
-    std::vector<TokenProbability>& distribution = proposal.draft.distributions.emplace_back();
+    auto& all = proposal.draft.distributions;
+    while (all.size() + 1 < proposal.draft.tokens.size()) {  // another drafter's tokens: certain of each
+      all.push_back({{proposal.draft.tokens[all.size()].token, 1.0f}});
+    }
+    std::vector<TokenProbability>& distribution = all.emplace_back();
     for (const Candidate& c : memory.sampler->LastCandidates()) distribution.push_back({c.token, c.probability});
   }
-  return answer.survival >= proposal.least_survival && proposal.draft.size() < proposal.max_tokens &&
+  return !ends && answer.survival >= proposal.least_survival && proposal.draft.size() < proposal.max_tokens &&
          static_cast<int>(memory.tokens.size()) < window_;
 }
 

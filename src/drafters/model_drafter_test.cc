@@ -162,6 +162,26 @@ TEST(ModelDrafterTest, TokensOutsideItsVocabularyAreNotRead) {
   f.Begin(0, history);
   EXPECT_TRUE(f.Ask(0, history, 3).empty());
   f.drafter.CatchUp(0, history, 3);
+  const std::vector<Token> readable = {1, 2, 3};
+  f.Begin(0, readable);
+  EXPECT_EQ(f.Ask(0, readable, 2), f.Says(readable, 2)) << "what was not decoded is not in its memory";
+}
+
+TEST(ModelDrafterTest, DistributionsStandBesideTheirTokens) {
+  Fixture f;
+  const std::vector<Token> history = {1, 2, 3};
+  DraftContext context;
+  context.distributions = true;
+  f.drafter.Begin(0, history, context);
+  Proposal proposal;
+  proposal.seq = 0, proposal.history = history, proposal.max_tokens = 4;
+  proposal.draft.tokens = {{50, 1.0f}, {51, 1.0f}};
+  Proposal* proposals[] = {&proposal};
+  f.drafter.Propose(proposals);
+  ASSERT_EQ(proposal.draft.distributions.size(), proposal.draft.tokens.size());
+  EXPECT_EQ(proposal.draft.distributions[1].size(), 1u);
+  EXPECT_EQ(proposal.draft.distributions[1][0].token, 51);
+  EXPECT_GT(proposal.draft.distributions[2].size(), 0u);
 }
 
 // Any history, any window: the fake engine aborts on a wrong position, a missing token or a full context.

@@ -58,6 +58,7 @@ struct Seat {
 // A sequence of the target.
 struct Slot {
   bool speculates = false;
+  bool rejecting = false;  // whether a random draw is verified must then not depend on what was drawn
   int n_max = 0, n_min = 0;
   float p_min = 0;
   std::vector<bool> allowed;  // by drafter
@@ -152,7 +153,8 @@ void Speculator::Begin(SeqId seq, std::span<const Token> history, const Speculat
   slot.n_max = wishes.n_max < 0 ? options.n_max : std::min(wishes.n_max, options.n_max);
   slot.n_min = wishes.n_min < 0 ? options.n_min : wishes.n_min;
   slot.p_min = wishes.p_min < 0 ? options.p_min : wishes.p_min;
-  slot.speculates = wishes.enabled && slot.n_max > 0;
+  slot.speculates = wishes.enabled && slot.n_max > 0 && !state_->seats.empty();
+  slot.rejecting = context.distributions;
   slot.generated = 0;
   slot.seconds = slot.plain_seconds = 0;
   slot.draft.Clear();
@@ -174,10 +176,10 @@ void Speculator::Begin(SeqId seq, std::span<const Token> history, const Speculat
 void Speculator::Commit(SeqId seq, std::span<const Token> history, int added) {
   State& state = *state_;
   Slot& slot = state.SlotOf(seq);
+  state.committed += added;
   if (!slot.speculates) return;
   slot.generated += added;
   slot.committed = added;
-  state.committed += added;
   const std::span<const Token> said = history.last(static_cast<size_t>(added));
 
   bool right = true;
@@ -369,8 +371,9 @@ void Speculator::State::Prepare(Seat& seat, const SpeculationTurn& turn, int max
   proposal.seq = turn.seq;
   proposal.history = turn.history;
   proposal.max_tokens = max_tokens;
-  proposal.p_min = SlotOf(turn.seq).p_min;
-  proposal.least_survival = least_survival;
+  const bool blind = SlotOf(turn.seq).rejecting && seat.drafter->computes();
+  proposal.p_min = blind ? 0 : SlotOf(turn.seq).p_min;
+  proposal.least_survival = blind ? 0 : least_survival;
   proposal.draft.Clear();
   asked.push_back(&proposal);
 }
@@ -402,11 +405,13 @@ void Speculator::State::Survive(const Seat& seat, const Proposal& proposal, size
   const Slot& slot = SlotOf(proposal.seq);
   double chance = 1;
   for (size_t i = 0; i < proposal.draft.tokens.size(); ++i) {
+    const auto place = static_cast<int>(i - own_from);
     if (i < own_from) {
       chance = slot.survival[i];
+    } else if (slot.rejecting && seat.drafter->computes()) {
+      chance *= seat.acceptance.TypicalAcceptance(proposal.seq, place);
     } else {
-      chance *=
-          seat.acceptance.Estimate(proposal.seq, static_cast<int>(i - own_from), proposal.draft.tokens[i].confidence);
+      chance *= seat.acceptance.Estimate(proposal.seq, place, proposal.draft.tokens[i].confidence);
     }
     survival.push_back(chance);
   }
@@ -463,6 +468,10 @@ void Speculator::State::Trim(int room) {
   }
 }
 
+void Speculator::Drop(SeqId seq) {
+  state_->SlotOf(seq).draft.Clear();
+}
+
 const Draft& Speculator::draft(SeqId seq) const {
   return state_->SlotOf(seq).draft;
 }
@@ -474,6 +483,7 @@ void Speculator::ObserveStep(double seconds) {
   const double plain_seconds = state.curve.Seconds(state.fixed_rows, state.context);
   for (const SpeculationTurn& turn : state.turns) {
     Slot& slot = state.SlotOf(turn.seq);
+    if (!slot.speculates) continue;
     slot.seconds += seconds + state.draft_seconds;
     slot.plain_seconds += slot.committed * plain_seconds;
     slot.committed = 0;

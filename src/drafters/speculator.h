@@ -56,6 +56,9 @@ class Speculator {
   // Chooses the drafts of a step. `other_rows`: rows of prompts in the same step; `room`: rows left in the batch.
   void Plan(std::span<const SpeculationTurn> turns, int other_rows, int room);
 
+  // The step that Plan prepared failed: nothing was verified.
+  void Drop(SeqId seq);
+
   // What Plan chose for `seq`; empty unless it was in the last Plan. Valid until the next call for `seq`.
   const Draft& draft(SeqId seq) const;
 

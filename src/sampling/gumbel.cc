@@ -43,8 +43,8 @@ double GumbelNoise(uint64_t seed, Pos position, Token token) {
   return GumbelFromBits(RandomBits(PhiloxKeyFromSeed(seed), position, token, Stream::kToken));
 }
 
-double PositionCoin(uint64_t seed, Pos position) {
-  return Uniform(RandomBits(PhiloxKeyFromSeed(seed), position, 0, Stream::kCoin));
+double PositionCoin(uint64_t seed, Pos position, Coin coin) {
+  return Uniform(RandomBits(PhiloxKeyFromSeed(seed), position, static_cast<Token>(coin), Stream::kCoin));
 }
 
 Token DrawToken(const Candidates& candidates, float temperature, uint64_t seed, Pos position) {

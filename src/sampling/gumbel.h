@@ -16,9 +16,11 @@ namespace outrider {
 // Standard Gumbel noise.
 double GumbelNoise(uint64_t seed, Pos position, Token token);
 
-// Uniform in (0, 1), independent of the Gumbel noise of every token; for filters that toss a coin once per position
-// (XTC).
-double PositionCoin(uint64_t seed, Pos position);
+// What a coin is tossed for, at most once per position.
+enum class Coin { kXtc = 0, kAcceptDraft = 1, kResidual = 2 };
+
+// Uniform in (0, 1), independent of the Gumbel noise of every token and of the other coins.
+double PositionCoin(uint64_t seed, Pos position, Coin coin);
 
 // The drawn token; the best candidate if temperature is 0. Ties go to the lower token id. kNoToken if there is no
 // candidate with a finite logit.

@@ -9,7 +9,7 @@ namespace outrider {
 
 void ApplyXtc(float probability, float threshold, uint64_t seed, Pos position, Candidates& candidates) {
   if (probability <= 0 || threshold > 0.5f || candidates.size < 2) return;
-  if (PositionCoin(seed, position) > probability) return;
+  if (PositionCoin(seed, position, Coin::kXtc) > probability) return;
   const auto better = [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
   };

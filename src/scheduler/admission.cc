@@ -91,6 +91,17 @@ void Scheduler::EndLost() {
 }
 
 void Scheduler::Admit() {
+  begun_.clear();
+  TakePending();
+  // Drafters read the prompt: not while others wait for the lock.
+  for (const Sequence* sequence : begun_) {
+    const GenerationRequest& request = sequence->generation->request();
+    speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
+                       {request.sampling, request.owner, ModeFor(request) == VerifyMode::kReject});
+  }
+}
+
+void Scheduler::TakePending() {
   const TimePoint now = clock_.Now();
   const std::lock_guard lock(mutex_);
   for (auto request = pending_.begin(); request != pending_.end();) {
@@ -106,6 +117,7 @@ void Scheduler::Admit() {
       completions_.emplace_back(std::move(request->generation), std::move(chunk));
     } else if (Sequence* sequence = ChooseSequence(request->generation->request())) {
       Begin(*sequence, std::move(*request));
+      begun_.push_back(sequence);
     } else {
       ++request;
       continue;
@@ -150,7 +162,6 @@ void Scheduler::Begin(Sequence& sequence, PendingRequest pending) {
   sequence.timings.queue_ms = Milliseconds(sequence.admitted - sequence.submitted);
   sequence.generation = std::move(pending.generation);
   sequence.sampler = std::move(pending.sampler);
-  speculator_->Begin(sequence.id, sequence.tokens, request.speculation, {request.sampling, request.owner});
 }
 
 SchedulerStats Scheduler::Stats() const {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "sampling/gumbel.h"
 #include "sampling/logprobs.h"
 #include "spec/verify.h"
 
@@ -149,7 +150,9 @@ void Scheduler::Draft() {
 }
 
 bool Scheduler::MaySpeculate(const Turn& turn) const {
-  return turn.rows == 1 && turn.sequence->generating() && !turn.sequence->suspect;
+  const Sequence& sequence = *turn.sequence;
+  const bool last_only = engine_.Length(sequence.id) + 1 == static_cast<Pos>(sequence.tokens.size());
+  return last_only && turn.rows == 1 && sequence.generating() && !sequence.suspect;
 }
 
 // Draft tokens that fit before max_tokens or the context's end, with the token that follows them.
@@ -209,8 +212,28 @@ void Scheduler::Verify() {
 }
 
 Token Scheduler::DrawRow(const Turn& turn, int row) {
-  Sequence& sequence = *turn.sequence;
-  return sequence.sampler->Draw(engine_.Logits(turn.logits_row + row), static_cast<Pos>(sequence.tokens.size()) + row);
+  Sampler& sampler = *turn.sequence->sampler;
+  const auto position = static_cast<Pos>(turn.sequence->tokens.size()) + row;
+  const Token token = sampler.Draw(engine_.Logits(turn.logits_row + row), position);
+  const auto place = static_cast<size_t>(row);
+  const bool drafted = place < turn.draft.size() && token != kNoToken;
+  if (!drafted || ModeFor(turn.sequence->generation->request()) == VerifyMode::kMatch) return token;
+
+  target_.clear();
+  for (const Candidate& c : sampler.LastCandidates()) target_.push_back({c.token, c.probability});
+  const auto& distributions = speculator_->draft(turn.sequence->id).distributions;
+  const std::span<const TokenProbability> drawn_from = place < distributions.size()
+                                                           ? std::span<const TokenProbability>(distributions[place])
+                                                           : std::span<const TokenProbability>();
+  return DrawByRejection(target_, turn.draft[place].token, drawn_from,
+                         PositionCoin(sampler.seed(), position, Coin::kAcceptDraft),
+                         PositionCoin(sampler.seed(), position, Coin::kResidual));
+}
+
+// Under a grammar what a token was drawn from is not known (the whole vocabulary is constrained only if need be), so it
+// is matched.
+VerifyMode Scheduler::ModeFor(const GenerationRequest& request) const {
+  return request.sampling.grammar.text.empty() ? options_.verify : VerifyMode::kMatch;
 }
 
 // Returns whether another token may follow.
@@ -241,18 +264,19 @@ void Scheduler::CommitDrawn(const Turn& turn) {
     stats_.first_token_seconds.Observe(Milliseconds(now - sequence.submitted) / 1000);
   }
   sequence.timings.generate_ms = Milliseconds(now - sequence.first_token);
-  sequence.timings.drafted_tokens += static_cast<int>(turn.draft.size());
-  sequence.timings.accepted_tokens += turn.accepted;
-  if (!turn.draft.empty()) stats_.accepted_length.Observe(turn.accepted);
 
   std::optional<FinishReason> end;
   for (auto token = sequence.drawn.begin(); !end && token != sequence.drawn.end(); ++token) {
     end = Append(sequence, std::move(*token));
   }
   const auto added = static_cast<int>(sequence.tokens.size() - before);
+  const int accepted = std::min(turn.accepted, added);
+  sequence.timings.drafted_tokens += static_cast<int>(turn.draft.size());
+  sequence.timings.accepted_tokens += accepted;
+  if (!turn.draft.empty()) stats_.accepted_length.Observe(accepted);
   speculator_->Commit(sequence.id, sequence.tokens, added);
   // What the draft got wrong, or what was foreseen past the end, leaves the memory.
-  const Pos right = static_cast<Pos>(before) + std::min(turn.accepted, added);
+  const Pos right = static_cast<Pos>(before) + accepted;
   if (engine_.Length(sequence.id) > right) {
     const TimePoint start = clock_.Now();
     engine_.TruncateTo(sequence.id, right);
@@ -314,8 +338,8 @@ GeneratedToken Scheduler::Describe(const Turn& turn, int row, Token token) {
   return described;
 }
 
-// A step failed. If several sequences took part, or drafts, each is tried alone and without, so that only those at fault
-// pay. Memory that the failure left in doubt is given up; the tokens are decoded again.
+// A step failed. If several sequences took part, or drafts, each is tried alone and without, so that only those at
+// fault pay. Memory that the failure left in doubt is given up; the tokens are decoded again.
 void Scheduler::Isolate(const Status& error) {
   LogError("step of {} rows failed: {}", batch_.size(), error.message());
   constexpr int kMostFailures = 3;  // a sequence may fail only in company; it is not retried for ever
@@ -323,6 +347,7 @@ void Scheduler::Isolate(const Status& error) {
     Sequence& sequence = *turn.sequence;
     engine_.TruncateTo(sequence.id, 0);
     const bool alone = turns_.size() == 1 && turn.draft.empty();
+    speculator_->Drop(sequence.id);
     if (alone || ++sequence.failed_steps == kMostFailures) {
       Finish(sequence, FinishReason::kError, error);
     } else {

@@ -37,6 +37,7 @@ struct SchedulerOptions {
   int max_queue = 64;                           // requests that may wait; one more is refused with kResourceExhausted
   int prompt_slice = 128;                       // prompt tokens decoded per step while other sequences are generating
   Duration max_request_time = Duration::max();  // bound on every request's deadline
+  VerifyMode verify = VerifyMode::kMatch;       // how drafts are checked; kReject may change the text
 };
 
 class Scheduler {
@@ -95,10 +96,12 @@ class Scheduler {
   Status Check(const GenerationRequest& request) const;
   std::optional<FinishReason> Lost(const Generation& generation, TimePoint submitted, TimePoint now) const;
   Sequence* ChooseSequence(const GenerationRequest& request);
+  void TakePending();
   void Begin(Sequence& sequence, PendingRequest request);
   void ShareRows(int rows);
   void AddRows(Turn& turn);
   Token DrawRow(const Turn& turn, int row);
+  VerifyMode ModeFor(const GenerationRequest& request) const;
   bool KeepDrawn(const Turn& turn, int row, Token token);
   void CommitDrawn(const Turn& turn);
   std::optional<FinishReason> Append(Sequence& sequence, GeneratedToken token);
@@ -124,7 +127,9 @@ class Scheduler {
   std::vector<Sequence> sequences_;
   std::vector<Turn> turns_;
   std::vector<Turn*> prompts_;                      // scratch of ShareRows
+  std::vector<Sequence*> begun_;                    // scratch of Admit
   std::vector<SpeculationTurn> speculation_turns_;  // scratch of Draft
+  std::vector<TokenProbability> target_;            // scratch of DrawRow
   Batch batch_;
   TimePoint decode_start_{};
   std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> completions_;  // to be delivered at the end of the step

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <random>
 #include <set>
 
@@ -172,6 +173,21 @@ TEST(SpeculationTest, FailingStepsAreTriedAgainWithoutDrafts) {
   EXPECT_GT(failures, 0);
 }
 
+// A sequence that reads its own tokens again, one row at a time, must not be drafted for before it is done.
+TEST(SpeculationTest, NothingIsDraftedWhileTokensAreReadAgain) {
+  ManualClock clock;
+  EngineInfo info = SmallEngine();
+  info.micro_batch = 1;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine plain_engine(info, script), engine(info, script);
+  const std::vector<GenerationRequest> requests = {Request("abc", 30)};
+  const auto expected = RunAll(requests, nullptr, clock, plain_engine);
+  int failures = 0;
+  engine.FailWhile([&](const Batch& batch) { return batch.rows().back().pos > 12 && failures++ < 1; });
+  EXPECT_EQ(RunAll(requests, Speculating(script, 0.5, 3, clock), clock, engine), expected);
+  EXPECT_GT(failures, 0);
+}
+
 TEST(SpeculationTest, ARecurrentEngineIsNotAskedToTakeTokensBack) {
   ManualClock clock;
   EngineInfo info = SmallEngine();
@@ -180,6 +196,46 @@ TEST(SpeculationTest, ARecurrentEngineIsNotAskedToTakeTokensBack) {
   FakeEngine engine(info, script);
   RunAll({Request("abc", 20)}, Speculating(script, 0.5, 6, clock), clock, engine);
   for (size_t i = 1; i < engine.batches().size(); ++i) EXPECT_EQ(engine.batches()[i].size(), 1);
+}
+
+// With a flat distribution and a drafter that always proposes the most likely token, accepting it too often shows.
+TEST(SpeculationTest, RejectionKeepsTheDistribution) {
+  ManualClock clock;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(SmallEngine(), script);
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  SchedulerOptions options;
+  options.verify = VerifyMode::kReject;
+  Scheduler scheduler(engine, tokenizer, filters, options, Speculating(script, 1, 3, clock), clock);
+  constexpr int kRequests = 600, kTokens = 20;
+  int likeliest = 0, accepted = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    GenerationRequest request = Request("abc", kTokens);
+    request.ignore_eos = true;
+    request.sampling = {};
+    request.sampling.seed = static_cast<uint64_t>(i);
+    request.sampling.temperature = 2;  // the likeliest token of the fake engine has e^5 / (e^5 + 256) = 37 %
+    request.sampling.top_k = 0;
+    request.sampling.top_p = 1;
+    request.sampling.min_p = 0;
+    auto generation = *scheduler.Submit(request);
+    while (scheduler.Step()) {
+    }
+    std::vector<Token> history = request.prompt;
+    while (auto chunk = generation->Wait(std::chrono::milliseconds(0))) {
+      for (const GeneratedToken& token : chunk->tokens) {
+        likeliest += token.token == script(history) ? 1 : 0;
+        history.push_back(token.token);
+      }
+      if (!chunk->completion) continue;
+      accepted += chunk->completion->timings.accepted_tokens;
+      break;
+    }
+  }
+  const double p = std::exp(5.0) / (std::exp(5.0) + 256), n = kRequests * kTokens;
+  EXPECT_NEAR(likeliest / n, p, 4 * std::sqrt(p * (1 - p) / n));
+  EXPECT_GT(accepted, 0);
 }
 
 TEST(SpeculationTest, TellsWhoForesawEachToken) {

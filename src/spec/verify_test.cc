@@ -306,8 +306,8 @@ TEST_P(SpeculationTest, RejectionKeepsTheDistribution) {
                                 ++draws;
                                 if (drafted == kNoToken) return Draw(target, kDraftSeed, draws);
                                 return DrawByRejection(target.entries, drafted, from.entries,
-                                                       PositionCoin(kAcceptSeed, draws),
-                                                       PositionCoin(kResidualSeed, draws));
+                                                       PositionCoin(kAcceptSeed, draws, Coin::kAcceptDraft),
+                                                       PositionCoin(kResidualSeed, draws, Coin::kResidual));
                               }));
   }
   ExpectDistribution(texts);
@@ -322,8 +322,9 @@ TEST_P(SpeculationTest, RejectionKeepsTheDistributionOfCertainDrafts) {
                               [&](Pos, Distribution& target, Token drafted, const Distribution&) {
                                 draws += 2;
                                 if (drafted == kNoToken) return Draw(target, kSeed, draws);
-                                return DrawByRejection(target.entries, drafted, {}, PositionCoin(kSeed, draws),
-                                                       PositionCoin(kSeed, draws + 1));
+                                return DrawByRejection(target.entries, drafted, {},
+                                                       PositionCoin(kSeed, draws, Coin::kAcceptDraft),
+                                                       PositionCoin(kSeed, draws, Coin::kResidual));
                               }));
   }
   ExpectDistribution(texts);

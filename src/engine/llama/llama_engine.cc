@@ -89,7 +89,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.sequence_length = static_cast<Pos>(llama_n_ctx_seq(context.get()));
   info.max_batch = static_cast<int>(llama_n_batch(context.get()));
   info.micro_batch = static_cast<int>(llama_n_ubatch(context.get()));
-  info.max_outputs = static_cast<int>(params.n_outputs_max);
+  info.max_outputs = std::min(static_cast<int>(params.n_outputs_max), info.max_batch);
   info.recurrent = llama_model_is_recurrent(model->handle()) || llama_model_is_hybrid(model->handle());
   info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
   std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(context), std::move(info)));
