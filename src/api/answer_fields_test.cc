@@ -21,8 +21,8 @@ TEST(AnswerFieldsTest, TimingsAreFiniteAndCountSteps) {
   EXPECT_EQ(timings["predicted_n"], 11);
   EXPECT_EQ(timings["predicted_per_token_ms"], 10.0);
   EXPECT_EQ(timings["predicted_per_second"], 100.0);
-  const Json idle = TimingsJson(GenerationTimings{});
-  for (const auto& [name, value] : idle.flatten().items()) {
+  const Json idle = TimingsJson(GenerationTimings{}).flatten();
+  for (const auto& [name, value] : idle.items()) {
     EXPECT_TRUE(value.is_number() && std::isfinite(value.get<double>())) << name;
   }
 }

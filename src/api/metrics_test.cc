@@ -75,7 +75,18 @@ TEST(MetricsTest, HistogramsAreCumulative) {
 }
 
 TEST(MetricsTest, NothingYetMeansZeroes) {
-  for (const auto& [name, value] : ParseMetrics(MetricsText({}))) EXPECT_EQ(value, 0) << name;
+  for (const auto& [name, value] : ParseMetrics(MetricsText({}))) {
+    EXPECT_EQ(value, name == "outrider_speed_up" ? 1 : 0) << name;
+  }
+}
+
+TEST(MetricsTest, DraftersAreToldApart) {
+  SchedulerStats stats;
+  stats.drafters = {{"suffix", 10, 8, 0.5}, {"model", 4, 1, 2}};
+  auto samples = ParseMetrics(MetricsText(stats));
+  EXPECT_EQ(samples.at("outrider_draft_tokens_proposed_total{drafter=\"suffix\"}"), 10);
+  EXPECT_EQ(samples.at("outrider_draft_tokens_accepted_total{drafter=\"model\"}"), 1);
+  EXPECT_EQ(samples.at("outrider_draft_seconds_total{drafter=\"model\"}"), 2);
 }
 
 }  // namespace

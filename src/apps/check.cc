@@ -227,9 +227,13 @@ Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model
           Generate(engine, model.tokenizer(), filters, (*speculation)->TakeSpeculator(), temperature);
       if (!drafted.ok()) return drafted.status();
       const std::string difference = FirstDifference(*plain, *drafted);
-      Print(fmt::format("text with {}, temperature {:.1f}", name, temperature), difference.empty(),
-            difference.empty() ? fmt::format("{} of {} draft tokens right", drafted->accepted, drafted->drafted)
-                               : difference);
+      std::string detail = difference;
+      if (difference.empty()) {
+        detail = drafted->drafted == 0
+                     ? "nothing was drafted: this proves nothing"
+                     : fmt::format("{} of {} draft tokens right", drafted->accepted, drafted->drafted);
+      }
+      Print(fmt::format("text with {}, temperature {:.1f}", name, temperature), difference.empty(), detail);
       *kept = *kept && difference.empty();
       return {};
     };
