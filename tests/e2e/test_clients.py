@@ -341,7 +341,7 @@ def test_npm_openai(server):
     result = json.loads(run.stdout)
     assert "Paris" in result["chat"]
     assert result["stream"] == result["chat"]
-    assert result["pieces"] > 3
+    assert result["pieces"] > 1  # a piece may hold several tokens that were foreseen
     assert result["tool"]["name"] == "get_weather"
     check_weather(result["tool"]["arguments"])
 
