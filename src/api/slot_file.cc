@@ -4,17 +4,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <utility>
 
+#include "base/file.h"
 #include "base/hash.h"
 
 namespace outrider {
@@ -82,48 +80,6 @@ Status CheckHeader(const Header& header, uint64_t file_bytes, uint64_t fingerpri
   return {};
 }
 
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() { Close(); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  bool is_open() const { return descriptor_ >= 0; }
-  int descriptor() const { return descriptor_; }
-
-  bool Write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
-    return true;
-  }
-
-  bool Read(char* to, size_t bytes) {
-    while (bytes > 0) {
-      const ssize_t got = read(descriptor_, to, bytes);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      to += got;
-      bytes -= static_cast<size_t>(got);
-    }
-    return true;
-  }
-
-  // Closing may be what reports that the disk is full.
-  bool Close() { return descriptor_ < 0 || close(std::exchange(descriptor_, -1)) == 0; }
-
- private:
-  int descriptor_;
-};
-
-Status WriteError(const std::string& path) {
-  return Internal(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-}
-
 }  // namespace
 
 Result<std::string> SlotFilePath(const std::string& directory, const std::string& filename) {
@@ -173,23 +129,15 @@ Result<SavedSlot> DecodeSlot(std::string_view bytes, uint64_t fingerprint) {
 }
 
 Result<uint64_t> WriteSlotFile(const std::string& path, const SavedSlot& slot, uint64_t fingerprint) {
-  // Beside the file, so that the rename stays within one file system; with a dot, so that no request can name it.
-  const std::filesystem::path target(path);
-  std::string temporary = (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
-  File file(mkstemp(temporary.data()));
-  if (!file.is_open()) return WriteError(path);
-
   uint64_t written = 0;
-  const bool done = EmitSlot(slot, fingerprint,
-                             [&](std::string_view part) {
-                               written += part.size();
-                               return file.Write(part);
-                             }) &&
-                    fsync(file.descriptor()) == 0 && file.Close() && rename(temporary.c_str(), path.c_str()) == 0;
-  if (done) return written;
-  Status error = WriteError(path);
-  unlink(temporary.c_str());
-  return error;
+  const Status status = ReplaceFile(path, [&](File& file) {
+    return EmitSlot(slot, fingerprint, [&](std::string_view part) {
+      written += part.size();
+      return file.Write(part);
+    });
+  });
+  if (!status.ok()) return status;
+  return written;
 }
 
 Result<SavedSlot> ReadSlotFile(const std::string& path, uint64_t fingerprint) {

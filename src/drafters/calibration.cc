@@ -9,6 +9,7 @@
 #include <limits>
 #include <sstream>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -49,12 +50,8 @@ void Keep(const CostCurve& curve, const std::string& path, std::string_view key)
   if (path.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  const std::string temporary = path + ".new";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << DumpCostCurve(curve, key);
-  file.close();
-  if (file.good()) std::filesystem::rename(temporary, path, error);
-  if (!file.good() || error) LogDebug("the cost curve could not be kept in {}", path);
+  const Status status = ReplaceFile(path, [&](File& file) { return file.Write(DumpCostCurve(curve, key)); });
+  if (!status.ok()) LogDebug("the cost curve is not kept: {}", status.message());
 }
 
 }  // namespace

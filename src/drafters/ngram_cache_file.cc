@@ -4,17 +4,16 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <type_traits>
 #include <vector>
+
+#include "base/file.h"
 
 namespace outrider {
 namespace {
@@ -90,18 +89,8 @@ class Decoder {
   std::vector<CountedToken> tokens_;  // scratch
 };
 
-Status Errno(const char* verb, const std::string& path) {
-  return Internal(fmt::format("cannot {} {}: {}", verb, path, std::strerror(errno)));
-}
-
-bool WriteAll(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
+Status ReadError(const std::string& path) {
+  return Internal(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
 }
 
 }  // namespace
@@ -128,7 +117,7 @@ Result<NgramCounts> DecodeNgramCache(std::string_view bytes, int vocabulary_size
 Result<NgramCounts> ReadNgramCache(const std::string& path, int vocabulary_size) {
   struct stat about {};
   if (stat(path.c_str(), &about) != 0) {
-    return errno == ENOENT ? NotFound(fmt::format("there is no file {}", path)) : Errno("read", path);
+    return errno == ENOENT ? NotFound(fmt::format("there is no file {}", path)) : ReadError(path);
   }
   if (!S_ISREG(about.st_mode)) return InvalidArgument(fmt::format("{} is not a file", path));
   const auto size = static_cast<uint64_t>(about.st_size);
@@ -137,7 +126,7 @@ Result<NgramCounts> ReadNgramCache(const std::string& path, int vocabulary_size)
   }
   std::ifstream file(path, std::ios::binary);
   std::string bytes(size, '\0');
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return Errno("read", path);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return ReadError(path);
 
   Result<NgramCounts> counts = DecodeNgramCache(bytes, vocabulary_size);
   if (!counts.ok()) return InvalidArgument(fmt::format("{} is {}", path, counts.status().message()));
@@ -145,19 +134,7 @@ Result<NgramCounts> ReadNgramCache(const std::string& path, int vocabulary_size)
 }
 
 Status WriteNgramCache(const std::string& path, const NgramCounts& counts) {
-  const std::filesystem::path target(path);
-  std::string temporary = (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
-  const int descriptor = mkstemp(temporary.data());  // beside the file: a rename stays within one file system
-  if (descriptor < 0) return Errno("write", path);
-
-  const bool written = WriteAll(descriptor, EncodeNgramCache(counts)) && fsync(descriptor) == 0;
-  const int reason = errno;  // that close() may overwrite
-  const bool closed = close(descriptor) == 0;
-  if (!written) errno = reason;
-  if (written && closed && rename(temporary.c_str(), path.c_str()) == 0) return {};
-  Status error = Errno("write", path);
-  unlink(temporary.c_str());
-  return error;
+  return ReplaceFile(path, [&](File& file) { return file.Write(EncodeNgramCache(counts)); });
 }
 
 }  // namespace outrider
