@@ -92,8 +92,9 @@ void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seco
 
 // Connections get a moment to take the last bytes. A peer that neither sends nor closes must not keep the process.
 void StopServer(HttpServer& server, std::future<void>& serving) {
-  server.Stop();
-  if (serving.wait_for(std::chrono::seconds(2)) == std::future_status::ready) return;
+  constexpr std::chrono::seconds kPatience{1};
+  server.Stop(kPatience);
+  if (serving.wait_for(kPatience) == std::future_status::ready) return;
   LogInfo("stopped, with connections that did not close");
   LeaveAtOnce(0);
 }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 
@@ -13,8 +13,7 @@ namespace {
 
 class FileTest : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  ~FileTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Content() const {
     File file(open(path_.c_str(), O_RDONLY));
@@ -26,7 +25,13 @@ class FileTest : public testing::Test {
     return std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator());
   }
 
-  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "outrider-file-test";
+  // Its own: tests run beside each other.
+  static std::filesystem::path NewFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "outrider-file-test.XXXXXX";
+    return mkdtemp(name.data());
+  }
+
+  const std::filesystem::path folder_ = NewFolder();
   const std::string path_ = folder_ / "file";
 };
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 
 #include "api/fields.h"
 #include "api/messages.h"
@@ -51,11 +53,39 @@ constexpr const char* kWelcome =
     "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
     "  GET  /health  /props  /slots  /metrics           what the server is doing\n";
 
+// Counts the answers under way, so that the server can let them reach their clients before it stops: httplib drops a
+// stream between two of its chunks when it is told to.
+class AnswersUnderWay {
+ public:
+  // One answer; over when the last copy is gone.
+  std::shared_ptr<void> Enter() {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    return {nullptr, [this](void*) { Leave(); }};
+  }
+
+  void WaitForNone(Duration limit) {
+    std::unique_lock lock(mutex_);
+    none_.wait_for(lock, limit, [this] { return count_ == 0; });
+  }
+
+ private:
+  void Leave() {
+    const std::lock_guard lock(mutex_);
+    if (--count_ == 0) none_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable none_;
+  int count_ = 0;
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
   HttpOptions options;
   Services services;
+  AnswersUnderWay answers;
   httplib::Server server;
   std::multimap<std::string, std::string> methods;  // path to the methods it takes; for 405
 
@@ -82,6 +112,7 @@ struct HttpServer::Impl {
   // An endpoint that generates.
   void PostCall(const std::string& path, ParseCall parse) {
     Post(path, [this, parse](const Request& request, Response& response) {
+      std::shared_ptr<void> answer = answers.Enter();
       auto body = ParseJson(request.body);
       if (!body.ok()) return SendError(request, response, body.status());
       auto call = parse(*body, services.api);
@@ -94,7 +125,7 @@ struct HttpServer::Impl {
           response.set_header("Retry-After", RetryAfter());
         return SendError(request, response, generation.status());
       }
-      Run(*generation, std::move(*call), request, response);
+      Run(*generation, std::move(*call), std::move(answer), request, response);
     });
   }
 
@@ -116,14 +147,17 @@ struct HttpServer::Impl {
     return std::nullopt;
   }
 
-  void Run(std::shared_ptr<Generation> generation, Call call, const Request& request, Response& response) {
+  static void Run(std::shared_ptr<Generation> generation, Call call, std::shared_ptr<void> answer,
+                  const Request& request, Response& response) {
     const auto client_is_there = [&request] { return !request.is_connection_closed(); };
     auto chunk = NextChunk(*generation, client_is_there);
     if (!chunk) return;
     // What fails before the first byte is an HTTP error, stream or not.
     if (chunk->completion && !chunk->completion->error.ok())
       return SendError(request, response, chunk->completion->error);
-    if (call.stream) return Stream(std::move(generation), std::move(call), std::move(*chunk), response);
+    if (call.stream) {
+      return Stream(std::move(generation), std::move(call), std::move(answer), std::move(*chunk), response);
+    }
 
     call.writer->Append(*chunk);
     while (!chunk->completion) {
@@ -135,14 +169,17 @@ struct HttpServer::Impl {
     SendJson(response, call.writer->Whole());
   }
 
-  static void Stream(std::shared_ptr<Generation> generation, Call call, Chunk first, Response& response) {
+  static void Stream(std::shared_ptr<Generation> generation, Call call, std::shared_ptr<void> answer, Chunk first,
+                     Response& response) {
     struct State {
+      std::shared_ptr<void> answer;
       std::shared_ptr<Generation> generation;
       std::unique_ptr<ResponseWriter> writer;
       std::optional<Chunk> first;
       ~State() { generation->Cancel(); }  // however the connection ends; a finished generation does not mind
     };
     auto state = std::make_shared<State>();
+    state->answer = std::move(answer);
     state->generation = std::move(generation);
     state->writer = std::move(call.writer);
     state->first = std::move(first);
@@ -299,7 +336,8 @@ int HttpServer::port() const {
 void HttpServer::Serve() {
   impl_->server.listen_after_bind();
 }
-void HttpServer::Stop() {
+void HttpServer::Stop(Duration patience) {
+  impl_->answers.WaitForNone(patience);
   impl_->server.stop();
 }
 

@@ -2,8 +2,9 @@
 // endpoint parses the body into a Call, submits it, and writes chunks as they come; the others return what api/info.h
 // says.
 //
-// Listen() binds, Serve() blocks until Stop(), which any thread may call. Each connection has a thread of httplib's
-// pool while it lasts.
+// Listen() binds, Serve() blocks until Stop(), which any thread may call. Stop() gives answers under way its patience
+// to reach their clients; the scheduler must have ended them. Each connection has a thread of httplib's pool while it
+// lasts.
 #pragma once
 
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "api/info.h"
 #include "api/protocol.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "engine/embedder.h"
 #include "http/auth.h"
@@ -47,7 +49,7 @@ class HttpServer {
   Status Listen();
   int port() const;
   void Serve();
-  void Stop();
+  void Stop(Duration patience);
 
  private:
   struct Impl;

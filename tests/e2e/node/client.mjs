@@ -13,7 +13,8 @@ const answer = await client.chat.completions.create(question);
 
 let stream = "";
 let pieces = 0;
-for await (const chunk of await client.chat.completions.create({ ...question, stream: true })) {
+const oneByOne = { speculative: { enabled: false } }; // foreseen tokens share a piece
+for await (const chunk of await client.chat.completions.create({ ...question, ...oneByOne, stream: true })) {
   const text = chunk.choices[0]?.delta?.content;
   if (text) {
     stream += text;
