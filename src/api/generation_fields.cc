@@ -106,8 +106,7 @@ void ReadSpeculation(FieldReader* fields, SpeculationOptions* speculation) {
   inner.Int("n_max", 0, kMaxDraft, &speculation->n_max);
   inner.Int("n_min", 0, kMaxDraft, &speculation->n_min);
   inner.Float("p_min", 0, 1, &speculation->p_min);
-  bool provenance = false;  // what it does is up to the protocol
-  inner.Bool("provenance", &provenance);
+  inner.Bool("provenance", &speculation->provenance);
   if (!inner.status().ok()) return fields->Adopt(inner.status());
   fields->StringOrList("speculative.types", kMaxTypes, &speculation->types);
   fields->Int("speculative.n_max", 0, kMaxDraft, &speculation->n_max);
@@ -153,11 +152,6 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   fields.Int("n", 1, kMaxInt, &n);
   if (n != 1) fields.Fail("n", "only n = 1 is supported");
   return fields.status();
-}
-
-bool WantsProvenance(const Json& body) {
-  const Json& speculative = FieldReader(body).At("speculative");
-  return speculative.is_object() && speculative.value("provenance", Json()) == true;
 }
 
 Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, MaxTokensLimits limits,

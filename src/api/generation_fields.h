@@ -14,10 +14,6 @@ namespace outrider {
 // body. A request without a seed gets a random one.
 Status ReadGenerationFields(const Json& body, const ApiContext& context, GenerationRequest* request);
 
-// Whether the answer should tell which drafter foresaw each token ("speculative": {"provenance": true}); checked by
-// ReadGenerationFields.
-bool WantsProvenance(const Json& body);
-
 // What a protocol lets a client say about the length of an answer.
 enum class MaxTokensLimits {
   kPositive,              // Responses, Anthropic

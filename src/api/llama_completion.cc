@@ -160,7 +160,7 @@ Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context) {
   if (!fields.status().ok()) return fields.status();
 
   if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
-  options.provenance = WantsProvenance(body);
+  options.provenance = call.generation.speculation.provenance;
   const Status limit = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero, context,
                                      &call.generation);
   if (!limit.ok()) return limit;

@@ -161,7 +161,7 @@ Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
   if (!limit.ok()) return limit;
   Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &call.generation);
   if (!parser.ok()) return parser.status();
-  options.provenance = WantsProvenance(body);
+  options.provenance = call.generation.speculation.provenance;
   call.stream = options.stream;
   call.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
   return call;

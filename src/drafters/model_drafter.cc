@@ -54,14 +54,21 @@ void ModelDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext& 
   memory.distributions = context.distributions;
 }
 
+// How many tokens at the beginning of the memory are those of `seen`; the ones known to be are not compared again.
+size_t ModelDrafter::AgreedTokens(const Memory& memory, std::span<const Token> seen) {
+  const size_t comparable = std::min(seen.size(), memory.tokens.size());
+  size_t agreed = memory.agreed;
+  while (agreed < comparable && memory.tokens[agreed] == seen[agreed]) ++agreed;
+  return agreed;
+}
+
 // Cuts the memory back to what it shares with `history`.
 void ModelDrafter::Agree(SeqId seq, std::span<const Token> history) {
   Memory& memory = MemoryOf(seq);
   const auto start = static_cast<size_t>(memory.start);
   if (history.size() <= start) return Forget(seq);
   const std::span<const Token> seen = history.subspan(start);
-  const size_t comparable = std::min(seen.size(), memory.tokens.size());
-  while (memory.agreed < comparable && memory.tokens[memory.agreed] == seen[memory.agreed]) ++memory.agreed;
+  memory.agreed = AgreedTokens(memory, seen);
   if (memory.agreed == 0 && start > 0) return Forget(seq);  // a window into another history
   // The last token is always decoded: its row tells the next.
   const size_t keep = std::min(memory.agreed, seen.size() - 1);
@@ -116,9 +123,7 @@ int ModelDrafter::Lag(SeqId seq, std::span<const Token> history) const {
   const auto start = static_cast<size_t>(memory.start);
   if (history.size() <= start) return static_cast<int>(std::min(history.size(), static_cast<size_t>(window_)));
   const std::span<const Token> seen = history.subspan(start);
-  size_t agreed = memory.agreed;
-  while (agreed < std::min(seen.size(), memory.tokens.size()) && memory.tokens[agreed] == seen[agreed]) ++agreed;
-  const auto missing = std::min(seen.size() - agreed, static_cast<size_t>(window_));
+  const auto missing = std::min(seen.size() - AgreedTokens(memory, seen), static_cast<size_t>(window_));
   return missing <= kReadAlong ? 0 : static_cast<int>(missing);
 }
 

@@ -51,6 +51,7 @@ class ModelDrafter : public Drafter {
   };
 
   Memory& MemoryOf(SeqId seq) { return memories_[static_cast<size_t>(seq)]; }
+  static size_t AgreedTokens(const Memory& memory, std::span<const Token> seen);
   void Agree(SeqId seq, std::span<const Token> history);
   void Slide(SeqId seq, size_t length, size_t more);
   bool Add(SeqId seq, Token token, bool wants_logits);

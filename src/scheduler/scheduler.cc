@@ -81,7 +81,7 @@ bool Scheduler::Step() {
   if (!turns_.empty()) {
     Draft();
     if (Status status = Decode(); status.ok()) {
-      Timed(&GenerationTimings::sample_ms, [this] { Verify(); });
+      Verify();
       Commit();
     } else {
       Isolate(status);
@@ -135,7 +135,7 @@ void Scheduler::Draft() {
   for (const Turn& turn : turns_) {
     rows += turn.rows;
     if (MaySpeculate(turn))
-      speculation_turns_.push_back({turn.sequence->id, turn.sequence->tokens, Room(*turn.sequence)});
+      speculation_turns_.push_back({turn.sequence->id, turn.sequence->tokens, DraftRoom(*turn.sequence)});
   }
   const int speculating = static_cast<int>(speculation_turns_.size());
   const EngineInfo& info = engine_.info();
@@ -155,12 +155,16 @@ bool Scheduler::MaySpeculate(const Turn& turn) const {
   return last_only && turn.rows == 1 && sequence.generating() && !sequence.suspect;
 }
 
-// Draft tokens that fit before max_tokens or the context's end, with the token that follows them.
-int Scheduler::Room(const Sequence& sequence) const {
-  if (engine_.info().recurrent) return 0;  // taking tokens back would cost the whole memory
-  const int room = engine_.info().sequence_length - static_cast<Pos>(sequence.tokens.size()) - 1;
+// Until max_tokens or the context's end.
+int Scheduler::TokensLeft(const Sequence& sequence) const {
+  const int room = engine_.info().sequence_length - static_cast<Pos>(sequence.tokens.size());
   const int limit = sequence.generation->request().max_tokens;
-  return limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens - 1);
+  return limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens);
+}
+
+// Draft tokens that fit, with the token that follows them.
+int Scheduler::DraftRoom(const Sequence& sequence) const {
+  return engine_.info().recurrent ? 0 : TokensLeft(sequence) - 1;  // recurrent memory cannot take single tokens back
 }
 
 // The next `turn.rows` tokens that are not in memory yet. The last committed one tells what follows, and so does each
@@ -202,13 +206,15 @@ Status Scheduler::Decode() {
 
 // The target says its token for each row, as far as the draft foresaw them.
 void Scheduler::Verify() {
-  for (Turn& turn : turns_) {
-    turn.sequence->drawn.clear();
-    if (turn.logits_row < 0) continue;
-    turn.accepted = WalkDraft(
-        turn.draft, [&](int row) { return DrawRow(turn, row); },
-        [&](int row, Token token) { return KeepDrawn(turn, row, token); });
-  }
+  Timed(&GenerationTimings::sample_ms, [&] {
+    for (Turn& turn : turns_) {
+      turn.sequence->drawn.clear();
+      if (turn.logits_row < 0) continue;
+      turn.accepted = WalkDraft(
+          turn.draft, [&](int row) { return DrawRow(turn, row); },
+          [&](int row, Token token) { return KeepDrawn(turn, row, token); });
+    }
+  });
 }
 
 Token Scheduler::DrawRow(const Turn& turn, int row) {
@@ -412,12 +418,7 @@ void Scheduler::PublishStatus() {
     slot.tokens_in_memory = engine_.Length(sequence.id);
     slot.prompt_tokens = sequence.prompt_length;
     slot.generated_tokens = sequence.timings.generated_tokens;
-    slot.tokens_left = -1;
-    if (sequence.busy()) {
-      const int room = engine_.info().sequence_length - static_cast<Pos>(sequence.tokens.size());
-      const int limit = sequence.generation->request().max_tokens;
-      slot.tokens_left = limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens);
-    }
+    slot.tokens_left = sequence.busy() ? TokensLeft(sequence) : -1;
   }
   stats_.drafters = speculator_->stats();
   stats_.speed_up = speculator_->speed_up();

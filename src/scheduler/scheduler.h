@@ -105,7 +105,8 @@ class Scheduler {
   bool KeepDrawn(const Turn& turn, int row, Token token);
   void CommitDrawn(const Turn& turn);
   std::optional<FinishReason> Append(Sequence& sequence, GeneratedToken token);
-  int Room(const Sequence& sequence) const;
+  int TokensLeft(const Sequence& sequence) const;
+  int DraftRoom(const Sequence& sequence) const;
   GeneratedToken Describe(const Turn& turn, int row, Token token);
   bool MaySpeculate(const Turn& turn) const;
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;

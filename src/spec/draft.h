@@ -59,6 +59,7 @@ struct SpeculationOptions {
   int n_max = -1;                  // most draft tokens per step
   int n_min = -1;                  // shorter drafts are dropped
   float p_min = -1;                // a draft ends before the first token its drafter believes in less than this
+  bool provenance = false;         // the answer tells which drafter foresaw each token
 };
 
 }  // namespace outrider
