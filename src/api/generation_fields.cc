@@ -116,7 +116,8 @@ void ReadSpeculation(FieldReader* fields, SpeculationOptions* speculation) {
 
 // Names of drafters that the server does not have are a mistake, not a wish for none.
 void CheckDrafters(const std::vector<std::string>& known, FieldReader* fields, SpeculationOptions* speculation) {
-  for (const std::string& type : speculation->types) {
+  for (std::string& type : speculation->types) {
+    type = OurDrafterName(type);
     if (type == "none") {
       speculation->enabled = false;
     } else if (std::find(known.begin(), known.end(), type) == known.end()) {

@@ -193,6 +193,9 @@ TEST(GenerationFieldsTest, SpeculationInBothSpellings) {
   EXPECT_EQ(flat.n_min, 2);
   EXPECT_EQ(flat.p_min, 0.25f);
   EXPECT_FALSE(Read(Json::parse(R"({"speculative.types": "none"})"), context.api).speculation.enabled);
+  EXPECT_EQ(Read(Json::parse(R"({"speculative.types": ["draft-simple"]})"), context.api).speculation.types,
+            std::vector<std::string>{"model"})
+      << "llama.cpp's name for it";
 }
 
 }  // namespace

@@ -51,11 +51,6 @@ std::string CurvePath(const std::string& key) {
   return fmt::format("{}/outrider/cost-curves/{:016x}.json", folder, hash.hash());
 }
 
-// llama.cpp's names for what has another name here.
-std::string OurName(const std::string& name) {
-  return name == "draft-simple" || name == "draft" ? "model" : name;
-}
-
 // "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: what has an = belongs to the one before.
 std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
   std::vector<std::string> drafters;
@@ -98,7 +93,7 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
     }
     auto choice = ParseDrafterChoice(text);
     if (!choice.ok()) return choice.status();
-    choice->name = OurName(choice->name);
+    choice->name = OurDrafterName(choice->name);
     if (Chosen(choices, choice->name)) return InvalidArgument("--spec names '" + choice->name + "' twice");
     choices.push_back(std::move(*choice));
   }

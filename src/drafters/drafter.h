@@ -62,6 +62,9 @@ class Drafter {
   // prompt), and reading up to `tokens` of them.
   virtual int Lag(SeqId, std::span<const Token> /*history*/) const { return 0; }
   virtual void CatchUp(SeqId, std::span<const Token> /*history*/, int /*tokens*/) {}
+
+  // The server stops: a drafter that keeps what it learned in a file writes it now.
+  virtual void Save() {}
 };
 
 }  // namespace outrider

@@ -60,6 +60,7 @@ class Talk {
   }
 
   void End(SeqId seq = 0, bool complete = true) { drafter_->End(seq, histories_[seq], complete); }
+  void Save() { drafter_->Save(); }
 
   // A proposal for `seq`, with `begun` drafted by another already.
   Proposal Ask(int max_tokens, SeqId seq = 0, std::string_view begun = "") {

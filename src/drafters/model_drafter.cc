@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "drafters/through_text.h"
 
 namespace outrider {
 namespace {
 
-constexpr int kReadAlong = 16;          // tokens a proposal may read first without being behind
 constexpr Token kMaxExtraTokens = 256;  // padding and additions at the end of otherwise equal vocabularies
 constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;
 
@@ -60,6 +60,12 @@ size_t ModelDrafter::AgreedTokens(const Memory& memory, std::span<const Token> s
   size_t agreed = memory.agreed;
   while (agreed < comparable && memory.tokens[agreed] == seen[agreed]) ++agreed;
   return agreed;
+}
+
+void ModelDrafter::Revise(SeqId seq, size_t kept) {
+  Memory& memory = MemoryOf(seq);
+  const auto start = static_cast<size_t>(memory.start);
+  memory.agreed = std::min(memory.agreed, kept - std::min(kept, start));
 }
 
 // Cuts the memory back to what it shares with `history`.
@@ -238,12 +244,14 @@ DrafterKind ModelKind() {
             if (environment.model == nullptr) {
               return InvalidArgument("the drafter 'model' needs a draft model: give one with -md FILE");
             }
-            const VocabularyMatch match = CompareVocabularies(environment.tokenizer, environment.model->tokenizer);
-            if (!match.difference.empty()) {
-              return InvalidArgument("the draft model cannot draft for this target: " + match.difference);
-            }
-            return std::unique_ptr<Drafter>(
-                std::make_unique<ModelDrafter>(*environment.model, environment.n_sequences, window, match.common));
+            const DraftModel& model = *environment.model;
+            const VocabularyMatch match = CompareVocabularies(environment.tokenizer, model.tokenizer);
+            const Token vocabulary = match.difference.empty() ? match.common : model.tokenizer.vocabulary_size();
+            auto drafter = std::make_unique<ModelDrafter>(model, environment.n_sequences, window, vocabulary);
+            if (match.difference.empty()) return std::unique_ptr<Drafter>(std::move(drafter));
+            LogInfo("the draft model has a vocabulary of its own, and drafts through text: {}", match.difference);
+            return std::unique_ptr<Drafter>(std::make_unique<ThroughText>(std::move(drafter), environment.tokenizer,
+                                                                          model.tokenizer, environment.n_sequences));
           }};
 }
 

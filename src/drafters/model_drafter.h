@@ -1,4 +1,5 @@
-// ModelDrafter: a small model of the target's vocabulary guesses what the large one will say.
+// ModelDrafter: a small model of the target's vocabulary guesses what the large one will say. (One of another
+// vocabulary needs drafters/through_text.h in between.)
 //
 // It draws with the target's own noise (same seed, same positions), so that at any temperature it draws the target's
 // token as often as two models can agree; its confidence is the probability it drew with. Its memory follows the
@@ -32,6 +33,11 @@ class ModelDrafter : public Drafter {
   bool computes() const override { return true; }
   int Lag(SeqId seq, std::span<const Token> history) const override;
   void CatchUp(SeqId seq, std::span<const Token> history, int tokens) override;
+
+  // Tokens of the history after the first `kept` may be others than they were.
+  void Revise(SeqId seq, size_t kept);
+
+  static constexpr int kReadAlong = 16;  // tokens a proposal may read first without being behind
 
  private:
   // What the engine's memory of one sequence holds: the history from `start` on, then perhaps drafted tokens.

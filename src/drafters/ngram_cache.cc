@@ -92,10 +92,11 @@ class NgramCache : public LookupDrafter {
                }),
         sequences_(static_cast<size_t>(n_sequences)) {}
 
-  ~NgramCache() override {
+  void Save() override {
     if (options_.dynamic_path.empty() || !unnamed_->changed) return;
     const Status status = WriteNgramCache(options_.dynamic_path, unnamed_->counts);
-    if (!status.ok()) LogError("ngram-cache: what was learned is lost: {}", status.message());
+    if (!status.ok()) return LogError("ngram-cache: what was learned is lost: {}", status.message());
+    unnamed_->changed = false;
   }
 
   std::string_view name() const override { return "ngram-cache"; }

@@ -495,6 +495,10 @@ void Speculator::ObserveStep(double seconds) {
                        seconds + state.draft_seconds);
 }
 
+void Speculator::Save() {
+  for (const Seat& seat : state_->seats) seat.drafter->Save();
+}
+
 const std::vector<DrafterStats>& Speculator::stats() const {
   return state_->stats;
 }

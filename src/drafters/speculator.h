@@ -65,6 +65,9 @@ class Speculator {
   // The step that Plan prepared took `seconds` (decoding, and drawing from its rows).
   void ObserveStep(double seconds);
 
+  // The server stops: drafters keep what they learned.
+  void Save();
+
   const std::vector<DrafterStats>& stats() const;           // by drafter, since the start
   const std::vector<DrafterStats>& stats(SeqId seq) const;  // of the request running in `seq`, or the last one there
   const CostCurve& curve() const;

@@ -275,6 +275,7 @@ void Scheduler::Loop() {
     std::unique_lock lock(mutex_);
     work_.wait(lock, [this] { return drain_until_ || !pending_.empty() || !commands_.empty(); });
     if (drain_until_ && pending_.empty() && commands_.empty()) {
+      speculator_->Save();
       stepping_ = false;
       stopped_.notify_all();
       return;

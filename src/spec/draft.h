@@ -13,6 +13,11 @@ namespace outrider {
 using DrafterId = int;  // index into the server's list of drafters
 inline constexpr DrafterId kNoDrafter = -1;
 
+// The name of a drafter under another server's name for it; other names stay as they are.
+inline std::string OurDrafterName(const std::string& name) {
+  return name == "draft-simple" || name == "draft" ? "model" : name;
+}
+
 struct TokenProbability {
   Token token;
   float probability;
