@@ -54,6 +54,7 @@ class LogitsCheck {
 
   // Logits of the last kRows rows, each decoded alone.
   Status Prepare() {
+    for (SeqId seq = 0; seq < engine_.info().n_sequences; ++seq) engine_.TruncateTo(seq, 0);
     if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
     for (size_t i = Size() - kRows; i < Size(); ++i) {
       batch_.Clear();
@@ -209,10 +210,10 @@ std::string FirstDifference(const Answers& plain, const Answers& drafted) {
 }
 
 // Every drafter by itself and all together, each draft verified whether it pays or not.
-Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model_handle, LlamaEngine& engine,
-                  bool* kept) {
-  LlamaFilterFactory filters(model_handle, engine.info().sequence_length);
-  const LlamaModel& model = *model_handle;
+Status CheckTexts(const ServeOptions& options, Target& target, bool* kept) {
+  Engine& engine = target.engine();
+  const LlamaModel& model = *target.model();
+  LlamaFilterFactory filters(target.model(), engine.info().sequence_length);
   auto choices = ChooseDrafters(options.speculation);
   if (!choices.ok()) return choices.status();
   std::vector<std::string> names;
@@ -221,7 +222,7 @@ Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model
     const Result<Answers> plain = Generate(engine, model.tokenizer(), filters, nullptr, temperature);
     if (!plain.ok()) return plain.status();
     const auto check = [&](const std::string& name, SpeculationSettings settings) -> Status {
-      auto speculation = Speculation::Create(std::move(settings), model, engine, options.context, VersionLine());
+      auto speculation = Speculation::Create(std::move(settings), target);
       if (!speculation.ok()) return speculation.status();
       const Result<Answers> drafted =
           Generate(engine, model.tokenizer(), filters, (*speculation)->TakeSpeculator(), temperature);
@@ -255,20 +256,9 @@ Status CheckTexts(const ServeOptions& options, std::shared_ptr<LlamaModel> model
   return {};
 }
 
-}  // namespace
-
-Status Check(ServeOptions options, bool* kept) {
-  SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kError);
-  if (Status status = InitBackend(options.numa); !status.ok()) return status;
-  options.model.exactness = options.context.exactness;
-  auto model = LlamaModel::Load(options.model);
-  if (!model.ok()) return model.status();
-  auto engine = LlamaEngine::Create(*model, options.context);
-  if (!engine.ok()) return engine.status();
-  fmt::print("{}\n{}, {}\n\n", VersionLine(), options.model.path, (*model)->Description());
-
-  *kept = true;
-  LogitsCheck logits(**engine, (*model)->tokenizer());
+Status CheckLogits(Target& target, bool* kept) {
+  Engine& engine = target.engine();
+  LogitsCheck logits(engine, target.model()->tokenizer());
   if (Status status = logits.Prepare(); !status.ok()) return status;
   const auto report = [&](const std::string& what, Result<bool> same) -> Status {
     if (!same.ok()) return same.status();
@@ -276,7 +266,7 @@ Status Check(ServeOptions options, bool* kept) {
     *kept = *kept && *same;
     return {};
   };
-  const EngineInfo& info = (*engine)->info();
+  const EngineInfo& info = engine.info();
   for (const int width : {2, 3, 4, 5, 8, 16, 32}) {
     if (width > std::min(info.max_outputs, info.max_batch)) continue;
     if (Status status = report(fmt::format("logits, {} rows at once", width), logits.Width(width)); !status.ok()) {
@@ -295,15 +285,48 @@ Status Check(ServeOptions options, bool* kept) {
   if (!info.recurrent) {
     if (Status status = report("logits, after wrong drafts", logits.Rollback()); !status.ok()) return status;
   }
-  for (SeqId seq = 0; seq < info.n_sequences; ++seq) (*engine)->TruncateTo(seq, 0);
-  if (Status status = CheckTexts(options, *model, **engine, kept); !status.ok()) return status;
+  for (SeqId seq = 0; seq < info.n_sequences; ++seq) engine.TruncateTo(seq, 0);
+  return {};
+}
 
-  if (*kept) {
+// Everything about the way the target decodes now; what is found is kept for the next start.
+Status CheckTarget(const ServeOptions& options, Target& target, bool* kept) {
+  *kept = true;
+  if (Status status = CheckLogits(target, kept); !status.ok()) return status;
+  if (Status status = CheckTexts(options, target, kept); !status.ok()) return status;
+  target.KeepVerdict(*kept);
+  return {};
+}
+
+}  // namespace
+
+Status Check(ServeOptions options, bool* kept) {
+  SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kError);
+  if (Status status = InitBackend(options.numa); !status.ok()) return status;
+  auto loaded = Target::Load(options.model, options.context);
+  if (!loaded.ok()) return loaded.status();
+  Target& target = **loaded;
+  fmt::print("{}\n{}, {}{}\n\n", VersionLine(), options.model.path, target.model()->Description(),
+             target.padded() ? ", every step padded to one shape" : "");
+
+  if (Status status = CheckTarget(options, target, kept); !status.ok()) return status;
+  const bool may_pad = options.context.exactness == Exactness::kAuto && !target.padded() && target.CanPad();
+  if (!*kept && may_pad) {
+    fmt::print("\nOnce more, with every step padded to one shape:\n\n");
+    target.Pad();
+    if (Status status = CheckTarget(options, target, kept); !status.ok()) return status;
+  }
+
+  const std::string caveat = target.unpadded().info().exactness;
+  const std::string why = caveat.empty() ? "though the settings should be enough; please report this table" : caveat;
+  if (*kept && !target.padded()) {
     fmt::print("\nEvery promise holds: the same request gives the same text.\n");
-  } else if (!info.exactness.empty()) {
-    fmt::print("\nNot exact: {}.\n", info.exactness);
+  } else if (*kept) {
+    fmt::print(
+        "\nEvery promise holds with padded steps: use --exact pad (auto does so from now on on this machine).\n");
+    fmt::print("Not without them: {}.\n", why);
   } else {
-    fmt::print("\nNot exact, though the settings should be: please report this table.\n");
+    fmt::print("\nNot exact: {}.\n", why);
   }
   return {};
 }

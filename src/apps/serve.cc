@@ -113,34 +113,34 @@ Status Serve(ServeOptions options) {
 
   LogInfo("{}", VersionLine());
   const TimePoint start = Clock::Real().Now();
-  options.model.exactness = options.context.exactness;
-  auto model = LlamaModel::Load(options.model);
-  if (!model.ok()) return model.status();
-  auto engine = LlamaEngine::Create(*model, options.context);
-  if (!engine.ok()) return engine.status();
-  auto chat = MakeChatTemplate(options, **model);
+  auto target = Target::Load(options.model, options.context);
+  if (!target.ok()) return target.status();
+  Engine& engine = (*target)->engine();
+  const std::shared_ptr<LlamaModel>& model = (*target)->model();
+  auto chat = MakeChatTemplate(options, *model);
   if (!chat.ok()) return chat.status();
   std::unique_ptr<LlamaEmbedder> embedder;
   if (options.embeddings) {
-    auto created = LlamaEmbedder::Create(*model, options.context, options.pooling);
+    auto created = LlamaEmbedder::Create(model, options.context, options.pooling);
     if (!created.ok()) return created.status();
     embedder = std::move(*created);
   }
-  const LlamaTokenizer& tokenizer = (*model)->tokenizer();
-  if (Status status = WarmUp(**engine, tokenizer); !status.ok()) return status;
+  const LlamaTokenizer& tokenizer = model->tokenizer();
+  if (Status status = WarmUp(engine, tokenizer); !status.ok()) return status;
 
-  const EngineInfo& info = (*engine)->info();
-  auto speculation = Speculation::Create(options.speculation, **model, **engine, options.context, VersionLine());
+  const EngineInfo& info = engine.info();
+  const std::string exactness = (*target)->exactness();
+  auto speculation = Speculation::Create(options.speculation, **target);
   if (!speculation.ok()) return speculation.status();
-  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, (*model)->Description(),
-          (*model)->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
+  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, model->Description(),
+          model->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
   LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
-          info.exactness.empty() ? "same request, same text" : "text may depend on other requests: " + info.exactness);
+          exactness.empty() ? "same request, same text" : "text may depend on other requests: " + exactness);
   LogInfo("{}", (*speculation)->Description());
 
-  LlamaFilterFactory filters(*model, info.sequence_length);
+  LlamaFilterFactory filters(model, info.sequence_length);
   if (options.request_seconds > 0) options.scheduler.max_request_time = Seconds(options.request_seconds);
-  Scheduler scheduler(**engine, tokenizer, filters, options.scheduler, (*speculation)->TakeSpeculator());
+  Scheduler scheduler(engine, tokenizer, filters, options.scheduler, (*speculation)->TakeSpeculator());
 
   if (options.alias.empty()) options.alias = std::filesystem::path(options.model.path).stem().string();
   ApiContext api{tokenizer,        **chat,           options.alias,     std::time(nullptr), info.sequence_length,
@@ -149,13 +149,13 @@ Status Serve(ServeOptions options) {
   api.random_seed = options.seed < 0;
   api.sampling.seed = api.random_seed ? 0 : static_cast<uint64_t>(options.seed);
   const ServerInfo server_info{.model_path = options.model.path,
-                               .model_description = (*model)->Description(),
-                               .model_bytes = (*model)->SizeBytes(),
-                               .model_parameters = (*model)->ParameterCount(),
-                               .trained_context = (*model)->TrainedContext(),
-                               .embedding_size = (*model)->EmbeddingSize(),
-                               .model_fingerprint = (*model)->fingerprint(),
-                               .exactness = info.exactness,
+                               .model_description = model->Description(),
+                               .model_bytes = model->SizeBytes(),
+                               .model_parameters = model->ParameterCount(),
+                               .trained_context = model->TrainedContext(),
+                               .embedding_size = model->EmbeddingSize(),
+                               .model_fingerprint = model->fingerprint(),
+                               .exactness = exactness,
                                .build = VersionLine()};
   options.http.api_keys = ApiKeys(std::move(*keys));
   options.http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));

@@ -57,10 +57,13 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
             "type of the K cache: f16, bf16, q8_0, …; default: bf16, with --exact off f16");
   flags.Add("-ctv,--cache-type-v", o.context.cache_type_v, "type of the V cache, likewise");
   flags.Switch("-nkvo,--no-kv-offload", o.context.kv_offload, "keep the KV cache in main memory", false);
-  const std::map<std::string, Exactness> exactness = {{"auto", Exactness::kAuto}, {"off", Exactness::kOff}};
+  const std::map<std::string, Exactness> exactness = {
+      {"auto", Exactness::kAuto}, {"pad", Exactness::kPad}, {"off", Exactness::kOff}};
   flags
-      .Add("--exact", o.context.exactness,
-           "auto = settings under which the same request gives the same text; off = the fastest settings")
+      .Add(
+          "--exact", o.context.exactness,
+          "auto = settings under which the same request gives the same text; pad = also one shape for all steps, where "
+          "settings do not help (outrider check tells); off = the fastest settings")
       ->transform(CLI::CheckedTransformer(exactness))
       ->default_str("auto");
   flags.Switch("--embeddings", o.embeddings, "also serve /v1/embeddings (takes memory for a second context)");

@@ -4,52 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
-#include <thread>
 
-#include "base/hash.h"
-#include "base/log.h"
+#include "apps/machine_cache.h"
 #include "drafters/calibration.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::chrono::milliseconds kCalibrationBudget{800};
-
-std::string ProcessorName() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
-  }
-  return "unknown processor";
-}
-
-// Everything that decides how long a step takes.
-std::string CurveKey(const LlamaModel& target, const EngineInfo& info, const ContextOptions& context,
-                     const std::string& build) {
-  return fmt::format("{:016x} {} {} {} cpus {} threads {} rows {} {} {} {}", target.fingerprint(), build,
-                     ProcessorName(), std::thread::hardware_concurrency(), context.threads, context.threads_batch,
-                     info.max_outputs, context.cache_type_k, context.cache_type_v, info.exactness);
-}
-
-// Where curves are kept; "" if there is no home for them.
-std::string CurvePath(const std::string& key) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string folder;
-  if (cache != nullptr && *cache != '\0') {
-    folder = cache;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::string(home) + "/.cache";
-  } else {
-    return "";
-  }
-  Fnv1a hash;
-  hash.Add(key);
-  return fmt::format("{}/outrider/cost-curves/{:016x}.json", folder, hash.hash());
-}
 
 // "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: what has an = belongs to the one before.
 std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
@@ -108,24 +71,22 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
   return choices;
 }
 
-Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings settings, const LlamaModel& target,
-                                                         LlamaEngine& engine, const ContextOptions& target_context,
-                                                         const std::string& build) {
+Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings settings, Target& target) {
   std::unique_ptr<Speculation> speculation(new Speculation());
   auto choices = ChooseDrafters(settings);
   if (!choices.ok()) return choices.status();
   if (choices->empty()) return speculation;
-  if (engine.info().recurrent) {
+  const EngineInfo& info = target.engine().info();
+  if (info.recurrent) {
     speculation->why_off_ = ": the memory of this model cannot take tokens back";
     return speculation;
   }
   if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
-    if (settings.draft_context.threads == 0) settings.draft_context.threads = target_context.threads;
-    if (Status status = speculation->LoadDraftModel(settings, engine); !status.ok()) return status;
+    if (settings.draft_context.threads == 0) settings.draft_context.threads = target.context().threads;
+    if (Status status = speculation->LoadDraftModel(settings, target); !status.ok()) return status;
   }
 
-  const EngineInfo& info = engine.info();
-  const DrafterEnvironment environment{info.n_sequences, target.tokenizer(), speculation->draft_.get(),
+  const DrafterEnvironment environment{info.n_sequences, target.model()->tokenizer(), speculation->draft_.get(),
                                        settings.remember};
   std::vector<std::unique_ptr<Drafter>> drafters;
   for (const DrafterChoice& choice : *choices) {
@@ -135,8 +96,9 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
     speculation->names_.push_back(choice.name);
   }
 
-  const std::string key = CurveKey(target, info, target_context, build);
-  auto curve = CalibratedCostCurve(engine, 0, kCalibrationBudget, CurvePath(key), key, settings.calibrate);
+  const std::string key = target.key();
+  auto curve = CalibratedCostCurve(target.engine(), 0, kCalibrationBudget, MachineCachePath("cost-curves", key), key,
+                                   settings.calibrate);
   if (!curve.ok()) return curve.status();
   speculation->curve_ = fmt::format("{:.1f} ms a step; 2, 4, 8 rows cost", curve->Seconds(1, 0) * 1000);
   for (const int rows : {2, 4, 8}) {
@@ -147,22 +109,22 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   return speculation;
 }
 
-Status Speculation::LoadDraftModel(const SpeculationSettings& settings, const LlamaEngine& engine) {
-  const EngineInfo& target = engine.info();
+Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& target) {
+  const EngineInfo& info = target.engine().info();
   // Drafts are guesses: the fastest settings will do.
   ModelOptions model_options = settings.draft_model;
   ContextOptions context = settings.draft_context;
   model_options.exactness = context.exactness = Exactness::kOff;
   auto model = LlamaModel::Load(model_options);
   if (!model.ok()) return Status(model.status().code(), "draft " + model.status().message());
-  context.n_sequences = target.n_sequences;
+  context.n_sequences = info.n_sequences;
   if (context.context_tokens == 0) {
     const Pos trained = (*model)->TrainedContext();
     context.context_tokens =
-        target.n_sequences * (trained > 0 ? std::min(target.sequence_length, trained) : target.sequence_length);
+        info.n_sequences * (trained > 0 ? std::min(info.sequence_length, trained) : info.sequence_length);
   }
-  context.max_outputs = target.n_sequences;
-  auto draft_engine = LlamaEngine::Create(*model, context, &engine);
+  context.max_outputs = info.n_sequences;
+  auto draft_engine = LlamaEngine::Create(*model, context, &target.unpadded());
   if (!draft_engine.ok())
     return Status(draft_engine.status().code(), "draft model: " + draft_engine.status().message());
   draft_model_ = std::move(*model);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/target.h"
 #include "base/status.h"
 #include "drafters/registry.h"
 #include "drafters/speculator.h"
@@ -30,10 +31,8 @@ struct SpeculationSettings {
 // The draft model with its engine, if there is one, and the drafters. Outlives the Speculator it gives away.
 class Speculation {
  public:
-  // `engine` is idle. `build` tells versions of this program apart.
-  static Result<std::unique_ptr<Speculation>> Create(SpeculationSettings settings, const LlamaModel& target,
-                                                     LlamaEngine& engine, const ContextOptions& target_context,
-                                                     const std::string& build);
+  // The target is idle.
+  static Result<std::unique_ptr<Speculation>> Create(SpeculationSettings settings, Target& target);
 
   // Once; null if nothing drafts.
   std::unique_ptr<Speculator> TakeSpeculator() { return std::move(speculator_); }
@@ -44,7 +43,7 @@ class Speculation {
  private:
   Speculation() = default;
 
-  Status LoadDraftModel(const SpeculationSettings& settings, const LlamaEngine& engine);
+  Status LoadDraftModel(const SpeculationSettings& settings, Target& target);
 
   std::shared_ptr<LlamaModel> draft_model_;
   std::unique_ptr<LlamaEngine> draft_engine_;

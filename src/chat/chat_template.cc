@@ -152,6 +152,13 @@ void SetAnswerFormat(const common_chat_params& params, const ChatInput& input, C
   prompt->parser = std::make_shared<LlamaChatParser>(params, CallsTools(input) || !input.json_schema.is_null());
 }
 
+// One thread at a time: templates may ask for the date, which llama-common takes from std::localtime's one buffer.
+common_chat_params ApplyAlone(const common_chat_templates* templates, const common_chat_templates_inputs& inputs) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return common_chat_templates_apply(templates, inputs);
+}
+
 class LlamaChatTemplate : public ChatTemplate {
  public:
   LlamaChatTemplate(common_chat_templates_ptr own, common_chat_templates_ptr tool_fallback)
@@ -178,7 +185,7 @@ class LlamaChatTemplate : public ChatTemplate {
 
  private:
   ChatPrompt Render(const ChatInput& input) const {
-    const common_chat_params params = common_chat_templates_apply(own_.get(), ToCommon(input));
+    const common_chat_params params = ApplyAlone(own_.get(), ToCommon(input));
     ChatPrompt prompt;
     prompt.text = params.prompt;
     prompt.stop = params.additional_stops;
@@ -194,7 +201,7 @@ class LlamaChatTemplate : public ChatTemplate {
     plain.tool_choice = ToolChoice::kAuto;
     ChatPrompt prompt = Render(plain);
     if (!calls_tools || !input.json_schema.is_null()) return prompt;
-    SetAnswerFormat(common_chat_templates_apply(tool_fallback_.get(), ToCommon(input)), input, &prompt);
+    SetAnswerFormat(ApplyAlone(tool_fallback_.get(), ToCommon(input)), input, &prompt);
     prompt.grammar = ToolCallGrammar(input.tools, input.parallel_tool_calls);
     prompt.grammar_lazy = input.tool_choice == ToolChoice::kAuto;
     prompt.grammar_prefill = "";

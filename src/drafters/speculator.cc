@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "drafters/seat.h"
+
 namespace outrider {
 namespace {
 
@@ -12,53 +14,10 @@ double WorthOf(std::span<const double> survival, double row_price) {
   return most;
 }
 
-// Mean of the last few dozen values, from the first one on.
-class RecentMean {
- public:
-  void Observe(double value) {
-    count_ = std::min(count_ + 1, 32.0);
-    mean_ += (value - mean_) / count_;
-  }
-  bool known() const { return count_ > 0; }
-  double value() const { return mean_; }
-
- private:
-  double mean_ = 0, count_ = 0;
-};
-
-// What a drafter said and the target has not answered yet in full.
-struct Shadow {
-  std::vector<DraftToken> tokens;
-  size_t own_from = 0;  // the tokens before are another drafter's, which this one continued
-  size_t answered = 0;
-
-  bool open() const { return answered < tokens.size(); }
-  void Close() { answered = tokens.size(); }
-};
-
-// A drafter and what is known about it.
-struct Seat {
-  Seat(DrafterId its_id, std::unique_ptr<Drafter> its_drafter, int n_sequences)
-      : id(its_id),
-        drafter(std::move(its_drafter)),
-        acceptance(n_sequences),
-        shadows(static_cast<size_t>(n_sequences)),
-        proposals(static_cast<size_t>(n_sequences)) {}
-
-  DrafterId id;
-  std::unique_ptr<Drafter> drafter;
-  AcceptanceModel acceptance;
-  std::vector<Shadow> shadows;      // by sequence
-  std::vector<Proposal> proposals;  // by sequence, reused from step to step
-  RecentMean round_seconds;         // if it computes: one more token for all drafts of a step
-  RecentMean read_seconds;          // if it computes: a token of a prompt
-  double trial_seconds = 0;         // spent while out of favour
-};
-
 // A sequence of the target.
 struct Slot {
   bool speculates = false;
-  bool rejecting = false;  // whether a random draw is verified must then not depend on what was drawn
+  bool rejecting = false;  // random draws may be rejected: whether one is verified must not depend on what was drawn
   int n_max = 0, n_min = 0;
   float p_min = 0;
   std::vector<bool> allowed;  // by drafter
@@ -125,7 +84,8 @@ struct Speculator::State {
   double Ask(Seat& seat);
   void TakeBetter(Seat& seat, double row_price);
   void Trim(int room);
-  void Survive(const Seat& seat, const Proposal& proposal, size_t own_from);
+  // A random draw that may be rejected is judged without a look at it.
+  bool Blind(const Seat& seat, const Slot& slot) const { return slot.rejecting && seat.drafter->computes(); }
   bool Continues(const Slot& slot) const {
     return options.join && !slot.draft.empty() && slot.survival.back() >= kSureEnough;
   }
@@ -167,9 +127,7 @@ void Speculator::Begin(SeqId seq, std::span<const Token> history, const Speculat
     slot.allowed[id] = wishes.types.empty() ||
                        std::find(wishes.types.begin(), wishes.types.end(), seat.drafter->name()) != wishes.types.end();
     if (!slot.allowed[id]) continue;
-    seat.shadows[static_cast<size_t>(seq)].Close();
-    seat.acceptance.BeginSequence(seq);
-    seat.drafter->Begin(seq, history, context);
+    seat.Begin(seq, history, context);
   }
 }
 
@@ -195,19 +153,7 @@ void Speculator::Commit(SeqId seq, std::span<const Token> history, int added) {
   slot.draft.Clear();
 
   for (size_t id = 0; id < state.seats.size(); ++id) {
-    if (!slot.allowed[id]) continue;
-    Seat& seat = state.seats[id];
-    Shadow& shadow = seat.shadows[static_cast<size_t>(seq)];
-    for (size_t i = 0; i < said.size() && shadow.open(); ++i) {
-      const DraftToken& drafted = shadow.tokens[shadow.answered];
-      const bool agreed = drafted.token == said[i];
-      if (shadow.answered >= shadow.own_from) {
-        seat.acceptance.Observe(seq, static_cast<int>(shadow.answered - shadow.own_from), drafted.confidence, agreed);
-      }
-      ++shadow.answered;
-      if (!agreed) shadow.Close();
-    }
-    seat.drafter->Commit(seq, history, added);
+    if (slot.allowed[id]) state.seats[id].Commit(seq, history, added);
   }
 }
 
@@ -371,7 +317,7 @@ void Speculator::State::Prepare(Seat& seat, const SpeculationTurn& turn, int max
   proposal.seq = turn.seq;
   proposal.history = turn.history;
   proposal.max_tokens = max_tokens;
-  const bool blind = SlotOf(turn.seq).rejecting && seat.drafter->computes();
+  const bool blind = Blind(seat, SlotOf(turn.seq));
   proposal.p_min = blind ? 0 : SlotOf(turn.seq).p_min;
   proposal.least_survival = blind ? 0 : least_survival;
   proposal.draft.Clear();
@@ -399,24 +345,6 @@ double Speculator::State::Ask(Seat& seat) {
   return seconds;
 }
 
-// Chances of `proposal`'s tokens, into `survival`; those before `own_from` are the slot's draft.
-void Speculator::State::Survive(const Seat& seat, const Proposal& proposal, size_t own_from) {
-  survival.clear();
-  const Slot& slot = SlotOf(proposal.seq);
-  double chance = 1;
-  for (size_t i = 0; i < proposal.draft.tokens.size(); ++i) {
-    const auto place = static_cast<int>(i - own_from);
-    if (i < own_from) {
-      chance = slot.survival[i];
-    } else if (slot.rejecting && seat.drafter->computes()) {
-      chance *= seat.acceptance.TypicalAcceptance(proposal.seq, place);
-    } else {
-      chance *= seat.acceptance.Estimate(proposal.seq, place, proposal.draft.tokens[i].confidence);
-    }
-    survival.push_back(chance);
-  }
-}
-
 // Each sequence keeps the draft that is worth most if a row costs `row_price` tokens.
 void Speculator::State::TakeBetter(Seat& seat, double row_price) {
   for (Proposal* proposal : asked) {
@@ -428,15 +356,11 @@ void Speculator::State::TakeBetter(Seat& seat, double row_price) {
     for (size_t i = own_from; i < tokens.size(); ++i) tokens[i].source = seat.id;
     if (own_from == tokens.size()) continue;
 
-    Survive(seat, *proposal, own_from);
+    survival.assign(slot.survival.begin(), slot.survival.begin() + static_cast<std::ptrdiff_t>(own_from));
+    seat.Survive(*proposal, own_from, Blind(seat, slot), &survival);
     const bool better =
         slot.draft.empty() || own_from > 0 || WorthOf(survival, row_price) > WorthOf(slot.survival, row_price);
-    Shadow& shadow = seat.shadows[static_cast<size_t>(proposal->seq)];
-    if (better || !shadow.open()) {
-      shadow.tokens = tokens;
-      shadow.own_from = own_from;
-      shadow.answered = 0;
-    }
+    seat.Foretell(*proposal, own_from, better);
     if (!better) continue;
     std::swap(slot.draft, proposal->draft);
     std::swap(slot.survival, survival);

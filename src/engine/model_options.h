@@ -10,6 +10,7 @@ namespace outrider {
 
 enum class Exactness {
   kAuto,  // settings under which logits do not depend on the batch's shape
+  kPad,   // besides, every batch is padded to one shape (apps/target.h): for backends where settings do not help
   kOff,   // the fastest settings
 };
 
@@ -25,7 +26,7 @@ struct ModelOptions {
   bool mmap = true;                           // map the file instead of reading it
   bool mlock = false;                         // keep the weights from being swapped out
   bool repack = true;                         // let ggml reorder weights for this CPU where it can
-  Exactness exactness = Exactness::kAuto;     // kAuto also refuses reorderings that make rows depend on each other
+  Exactness exactness = Exactness::kAuto;  // kAuto and kPad also refuse reorderings that make rows depend on each other
 };
 
 enum class FlashAttention { kAuto, kOn, kOff };

@@ -16,6 +16,7 @@ from harness import (
     streamed_chat,
     text_of,
 )
+from other_vocabulary import write_with_other_vocabulary
 from test_exact import PROMPTS
 
 CODE = """def area(width, height):
@@ -86,6 +87,13 @@ KINDS = {"greedy": {"temperature": 0}, "sampled": {"temperature": 0.8, "seed": 1
 
 
 @pytest.fixture(scope="module")
+def other_draft(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("models") / "other-vocabulary.gguf"
+    write_with_other_vocabulary(str(DRAFT_MODEL), str(path))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
 def eager(serve) -> Server:
     return serve(*MODELS["all, always"], model=DEFAULT_MODEL)
 
@@ -103,6 +111,25 @@ class TestSameText:
         assert 0 <= accepted <= drafted
         if "--spec-always" in flags:
             assert 0 < accepted < drafted, "a test in which nothing or everything is right shows little"
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_with_a_draft_of_another_vocabulary(self, serve, expected, other_draft, kind):
+        flags = ("-md", other_draft, "--spec", "model", *ALWAYS, "--draft-max", "3")
+        server = serve(*flags, model=DEFAULT_MODEL)
+        results = answers(server, 4, **KINDS[kind])
+        assert [text_of(answer) for answer in results] == expected[DEFAULT_MODEL, kind]
+        drafted = sum(answer["timings"]["draft_n"] for answer in results)
+        accepted = sum(answer["timings"]["draft_n_accepted"] for answer in results)
+        assert drafted / 8 < accepted < drafted
+        assert "drafts through text" in server.log()
+
+    def test_rejection_sampling_keeps_what_has_no_choice(self, serve, expected):
+        server = serve(*MODELS["all, always"], "--verify", "reject", model=DEFAULT_MODEL)
+        results = answers(server, 4, temperature=0)
+        assert [text_of(answer) for answer in results] == expected[DEFAULT_MODEL, "greedy"]
+        drawn = answers(server, 4, temperature=0.8, seed=11)
+        assert sum(answer["timings"]["draft_n_accepted"] for answer in drawn) > 0
+        assert all(text_of(answer) for answer in drawn)
 
     def test_what_was_answered_before_is_foreseen(self):
         with Server("--spec", "suffix", "--spec-always") as server:
@@ -312,8 +339,37 @@ class TestCheck:
             assert re.search(rf"{line}.*exact", result.stdout), result.stdout
 
     def test_says_when_one_does_not(self):
-        flags = ("-ctk", "f16", "-ctv", "f16", "--spec", "none")
+        flags = ("--exact", "off", "--spec", "none")
         result = run_outrider("check", "-m", DRAFT_MODEL, *flags, timeout=120)
         assert result.returncode == 1, result.stdout + result.stderr
         assert "DIFFERS" in result.stdout
-        assert "bf16 or q8_0" in result.stdout, "it must say what helps"
+        assert "Not exact: exactness was switched off" in result.stdout
+
+    def test_padding_helps_where_settings_do_not(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where verdicts are kept
+        flags = ("-ctk", "f16", "-ctv", "f16")
+        with Server(*flags) as server:
+            assert server.get("/props")["exactness"]["holds"] is False
+
+        result = run_outrider("check", "-m", DRAFT_MODEL, *flags, timeout=240)
+        assert result.returncode == 0, result.stdout + result.stderr
+        plain, padded = result.stdout.split("Once more, with every step padded to one shape")
+        assert "DIFFERS" in plain and "DIFFERS" not in padded
+        assert "--exact pad" in padded and "bf16 or q8_0" in padded, "it must say what helps"
+
+        with Server(*flags) as server:
+            assert "every step is padded" in server.log()
+            assert server.get("/props")["exactness"] == {"holds": True, "reason": ""}
+            assert text_of(server.chat(PROMPTS[0]))
+
+    def test_padding_keeps_texts(self, serve):
+        padded = ("--exact", "pad", "-ctk", "f16", "-ctv", "f16")
+        plain = [text_of(answer) for answer in answers(serve(*padded, "--spec", "none"), 1, temperature=0)]
+        drafting = serve(*padded, "--spec", "suffix", *ALWAYS, "--draft-max", "8")
+        for parallel in (1, 4):
+            results = answers(drafting, parallel, temperature=0)
+            assert [text_of(answer) for answer in results] == plain
+            assert sum(answer["timings"]["draft_n_accepted"] for answer in results) > 0
+
+    def test_padding_needs_a_memory_that_takes_tokens_back(self):
+        assert_refused("serve", "-m", HYBRID_MODEL, "--port", "0", "--exact", "pad", saying="--exact pad does not work")

@@ -92,7 +92,7 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options) {
 }
 
 Result<ContextSettings> ChooseContextSettings(const ContextOptions& options) {
-  const bool exact = options.exactness == Exactness::kAuto;
+  const bool exact = options.exactness != Exactness::kOff;
   const ggml_type default_type = exact ? GGML_TYPE_BF16 : GGML_TYPE_F16;
   auto type_k = ParseCacheType("--cache-type-k", options.cache_type_k, default_type);
   if (!type_k.ok()) return type_k.status();

@@ -77,7 +77,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   params.kv_unified = settings->unified_memory;
   params.offload_kqv = options.kv_offload;
   params.no_perf = true;
-  if (options.exactness == Exactness::kAuto) params.op_offload = false;  // wide batches would be sent to a device
+  if (options.exactness != Exactness::kOff) params.op_offload = false;  // wide batches would be sent to a device
 
   ErrorLogCapture errors;
   ContextPtr context(llama_init_from_model(model->handle(), params));

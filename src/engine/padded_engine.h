@@ -1,0 +1,47 @@
+// PaddedEngine: the same logits whatever the batch looks like, from an engine whose logits depend on its shape (kernels
+// of most devices change with the number of rows).
+//
+// Every row is computed in a batch of one shape: rows of one sequence only, padded to a fixed number, and all asked for
+// logits or none. Engines look at their memory in blocks, whose number also decides how sums are split; so rows for
+// which it would differ never share a batch. What a row is computed with is then a function of its position alone.
+//
+// The price: sequences are decoded one after the other, and prompts in small pieces. Padding needs a memory that can
+// drop single tokens.
+#pragma once
+
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace outrider {
+
+class PaddedEngine : public Engine {
+ public:
+  static constexpr int kRows = 8;           // where wider batches begin to cost on a GPU
+  static constexpr Pos kMemoryBlock = 256;  // libllama's
+
+  // Each sequence of `engine` gives up `rows` tokens of its length to the padding.
+  explicit PaddedEngine(Engine& engine, int rows = kRows, Pos memory_block = kMemoryBlock);
+
+  const EngineInfo& info() const override { return info_; }
+  Status Decode(const Batch& batch) override;
+  std::span<const float> Logits(int row) override;
+  Pos Length(SeqId seq) const override { return engine_.Length(seq); }
+  Pos TruncateTo(SeqId seq, Pos length) override { return engine_.TruncateTo(seq, length); }
+  Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override { return engine_.SaveSequence(seq); }
+  Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
+
+ private:
+  int PartLength(std::span<const BatchRow> rest) const;
+  Status DecodePart(std::span<const BatchRow> rows);
+
+  Engine& engine_;
+  const int rows_;
+  const Pos memory_block_;
+  EngineInfo info_;
+  Batch part_;
+  std::vector<float> logits_;   // of the rows that asked, one after the other
+  std::vector<int> logits_of_;  // by row: its place in logits_; -1 if it did not ask
+};
+
+}  // namespace outrider
