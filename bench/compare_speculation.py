@@ -17,15 +17,17 @@ import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from compare_llama_server import Server, cpu_name, percentile
 
 
 def variants(options) -> dict[str, list[str]]:
-    shared = ["-m", options.model, "-c", str(options.ctx_size), "-np", "1", "-t", str(options.threads)]
+    slots, context = str(options.parallel), str(options.ctx_size * options.parallel)
+    shared = ["-m", options.model, "-c", context, "-np", slots, "-t", str(options.threads)]
     same = ["-fa", "on", "-ctk", "bf16", "-ctv", "bf16"]
-    ours = [options.outrider, "serve", *shared]
+    ours = [options.outrider, "serve", *shared, "--spec-forget"]  # a prompt that comes again must not flatter us
     all_variants = {"plain": [*ours, "--spec", "none"], "auto": ours}
     if options.draft:
         all_variants["auto+model"] = [*ours, "-md", options.draft]
@@ -73,12 +75,15 @@ def run(options, servers: list[Server], prompts: list[dict]) -> list[dict]:
     for server in servers:  # warm up
         ask(server, "Say hello.", options)
     try:
-        for number, prompt in enumerate(prompts):
-            order = servers[number % len(servers) :] + servers[: number % len(servers)]
+        for turn, first in enumerate(range(0, len(prompts), options.parallel)):
+            group = prompts[first : first + options.parallel]
+            order = servers[turn % len(servers) :] + servers[: turn % len(servers)]
             for server in order:
-                result = ask(server, prompt["turns"][0], options)
-                rows.append({"variant": server.name, "number": number, "category": prompt["category"], **result})
-            print(f"\r{number + 1} of {len(prompts)} prompts ", end="", file=sys.stderr, flush=True)
+                with ThreadPoolExecutor(len(group)) as pool:
+                    results = list(pool.map(lambda prompt: ask(server, prompt["turns"][0], options), group))
+                for number, (prompt, result) in enumerate(zip(group, results, strict=True), first):
+                    rows.append({"variant": server.name, "number": number, "category": prompt["category"], **result})
+            print(f"\r{first + len(group)} of {len(prompts)} prompts ", end="", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         print("\ninterrupted: reporting what there is", file=sys.stderr)
     whole = min((sum(row["variant"] == s.name for row in rows) for s in servers), default=0)
@@ -96,7 +101,7 @@ def report(options, rows: list[dict], names: list[str]):
     base = names[0]
     categories = [*dict.fromkeys(row["category"] for row in rows), None]
     print(f"\n{cpu_name()}, {options.threads} threads, {Path(options.model).name}, temperature {options.temp}, ", end="")
-    print(f"{options.tokens} tokens. Median ratio of decode speed to '{base}' (p10 … p90); median t/s of '{base}'.\n")
+    print(f"{options.tokens} tokens, {options.parallel} at a time. Median ratio of decode speed to '{base}' (p10 … p90); median t/s of '{base}'.\n")
     print("| category | " + base + " t/s | " + " | ".join(names[1:]) + " |")
     print("|---|---|" + "---|" * (len(names) - 1))
     for category in categories:
@@ -115,8 +120,10 @@ def report(options, rows: list[dict], names: list[str]):
     print("| total t/s | | " + " | ".join(f"{total[n] / spent[n]:.1f}" for n in names[1:]) + " |")
     print(f"\nTotal t/s of {base}: {total[base] / spent[base]:.1f}")
 
-    print("\n| variant | same text as " + base + " | drafted | accepted | draft share of time |\n|---|---|---|---|---|")
+    print(f"\n| variant | same text as {base} | drafted | accepted | draft share of time | prompt time / {base} |")
+    print("|---|---|---|---|---|---|")
     texts = {(r["variant"], r["number"]): r["text"] for r in rows}
+    prompt_ms = {(r["variant"], r["number"]): r["prompt_ms"] for r in rows}
     for name in names:
         mine = [r for r in rows if r["variant"] == name]
         same = sum(r["text"] == texts[(base, r["number"])] for r in mine)
@@ -124,7 +131,9 @@ def report(options, rows: list[dict], names: list[str]):
         time_ms = sum((r["tokens"] - 1) / r["speed"] * 1000 for r in mine if r["speed"])
         share = sum(r["stages"].get("draft_ms", 0) for r in mine) / time_ms
         rate = f"{accepted / drafted:.2f}" if drafted else ""
-        print(f"| {name} | {same} of {len(mine)} | {drafted} | {accepted} {rate} | {share:.3f} |")
+        waits = [r["prompt_ms"] / prompt_ms[(base, r["number"])] for r in mine]
+        print(f"| {name} | {same} of {len(mine)} | {drafted} | {accepted} {rate} | {share:.3f} | ", end="")
+        print(f"{statistics.median(waits):.2f} ({percentile(waits, 0.1):.2f} … {percentile(waits, 0.9):.2f}) |")
     ours = [n for n in names if not n.startswith("llama")]
     return all(texts[(n, r["number"])] == r["text"] for r in rows if r["variant"] == base for n in ours)
 
@@ -142,7 +151,9 @@ def main():
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--temp", type=float, default=0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--ctx-size", type=int, default=4096)
+    parser.add_argument("--ctx-size", type=int, default=4096, help="of each sequence")
+    parser.add_argument("--parallel", type=int, default=1, help="prompts at a time")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds over all prompts")
     parser.add_argument("--json", type=Path, help="write every answer here")
     options = parser.parse_args()
 
@@ -154,6 +165,7 @@ def main():
         seen[prompt["category"]] = seen.get(prompt["category"], 0) + 1
         if seen[prompt["category"]] <= options.limit:
             prompts.append(prompt)
+    prompts *= options.repeat
     commands = variants(options)
     with tempfile.TemporaryDirectory() as logs:
         servers = []

@@ -49,7 +49,7 @@ def variants(options) -> dict[str, list[str]]:
         found["llama plain"] = llama
         if options.draft:
             found["llama draft 3"] = [*llama, "-md", options.draft, "--spec-type", "draft-simple", "--spec-draft-n-max", "3"]
-    return {name: flags for name, flags in found.items() if not options.only or name in options.only}
+    return {name: flags for name, flags in found.items() if not options.only or name in options.only or name.endswith("plain")}
 
 
 def texts(server: Server, prompts: list[str], options, fields: dict, parallel: int) -> tuple[list[str], int]:

@@ -303,15 +303,15 @@ Status CheckTarget(const ServeOptions& options, Target& target, bool* kept) {
 Status Check(ServeOptions options, bool* kept) {
   SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kError);
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
-  auto loaded = Target::Load(options.model, options.context);
+  auto loaded = Target::Load(options.model, options.context, /*learn=*/false);
   if (!loaded.ok()) return loaded.status();
   Target& target = **loaded;
   fmt::print("{}\n{}, {}{}\n\n", VersionLine(), options.model.path, target.model()->Description(),
              target.padded() ? ", every step padded to one shape" : "");
 
   if (Status status = CheckTarget(options, target, kept); !status.ok()) return status;
-  const bool may_pad = options.context.exactness == Exactness::kAuto && !target.padded() && target.CanPad();
-  if (!*kept && may_pad) {
+  const bool plain_differs = !*kept && !target.padded();
+  if (plain_differs && options.context.exactness == Exactness::kAuto && target.CanPad()) {
     fmt::print("\nOnce more, with every step padded to one shape:\n\n");
     target.Pad();
     if (Status status = CheckTarget(options, target, kept); !status.ok()) return status;
@@ -319,12 +319,11 @@ Status Check(ServeOptions options, bool* kept) {
 
   const std::string caveat = target.unpadded().info().exactness;
   const std::string why = caveat.empty() ? "though the settings should be enough; please report this table" : caveat;
-  if (*kept && !target.padded()) {
-    fmt::print("\nEvery promise holds: the same request gives the same text.\n");
-  } else if (*kept) {
-    fmt::print(
-        "\nEvery promise holds with padded steps: use --exact pad (auto does so from now on on this machine).\n");
+  if (*kept && plain_differs) {
+    fmt::print("\nEvery promise holds with padded steps: --exact pad, or auto with these flags from now on.\n");
     fmt::print("Not without them: {}.\n", why);
+  } else if (*kept) {
+    fmt::print("\nEvery promise holds: the same request gives the same text.\n");
   } else {
     fmt::print("\nNot exact: {}.\n", why);
   }

@@ -23,7 +23,7 @@ std::string MachineCachePath(std::string_view kind, std::string_view key) {
   }
   Fnv1a hash;
   hash.Add(key);
-  return fmt::format("{}/outrider/{}/{:016x}.json", folder, kind, hash.hash());
+  return fmt::format("{}/outrider/{}/{:016x}", folder, kind, hash.hash());
 }
 
 std::string ProcessorName() {

@@ -1,6 +1,7 @@
 #include "apps/target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,9 +11,12 @@
 #include "apps/version.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "engine/llama/backend.h"
 
 namespace outrider {
 namespace {
+
+constexpr const char* kPadded = ", padded";
 
 // A verdict is kept as these very words.
 std::string VerdictText(const std::string& key, bool exact) {
@@ -26,9 +30,28 @@ bool WasFound(const std::string& key, bool exact) {
   return text.str() == VerdictText(key, exact);
 }
 
+// The program's file: another build may compute otherwise.
+std::string Build() {
+  std::error_code error;
+  const std::filesystem::path program = "/proc/self/exe";
+  const auto size = std::filesystem::file_size(program, error);
+  const auto time = std::filesystem::last_write_time(program, error).time_since_epoch().count();
+  return fmt::format("{} {} {}", VersionLine(), size, time);
+}
+
+std::string Settings(const ModelOptions& model, const ContextOptions& context, const EngineInfo& info) {
+  return fmt::format("{} {} {} {} {} {} {}, {} {} {} {}, {} {} {}, {} {} {}, {}", model.gpu_layers,
+                     fmt::join(model.devices, " "), fmt::join(model.rpc_servers, " "),
+                     fmt::join(model.tensor_overrides, " "), model.split_mode, fmt::join(model.tensor_split, " "),
+                     model.main_gpu, context.threads, context.threads_batch, static_cast<int>(context.flash_attention),
+                     context.kv_offload, context.cache_type_k, context.cache_type_v, model.repack, info.n_sequences,
+                     info.sequence_length, fmt::format("{} {} {}", info.max_batch, info.micro_batch, info.max_outputs),
+                     info.exactness);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const ContextOptions& context) {
+Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const ContextOptions& context, bool learn) {
   options.exactness = context.exactness;
   auto model = LlamaModel::Load(options);
   if (!model.ok()) return model.status();
@@ -39,35 +62,35 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
   target->model_ = std::move(*model);
   target->unpadded_ = std::move(*engine);
   target->context_ = context;
-  const EngineInfo& info = target->unpadded_->info();
-  target->key_ = fmt::format("{:016x}, {},{}, layers {}, threads {} {}, rows {} {} {}, sequences {}, cache {} {}, {}",
-                             target->model_->fingerprint(), VersionLine(), ProcessorName(), options.gpu_layers,
-                             context.threads, context.threads_batch, info.max_batch, info.micro_batch, info.max_outputs,
-                             info.n_sequences, context.cache_type_k, context.cache_type_v, info.exactness);
+  target->key_ = fmt::format("{:016x}, {},{}, {}, {}", target->model_->fingerprint(), Build(), ProcessorName(),
+                             DeviceSummary(), Settings(options, context, target->unpadded_->info()));
   if (context.exactness == Exactness::kPad) {
     if (!target->CanPad()) {
       return InvalidArgument("--exact pad does not work with this model: its memory cannot take padding back");
     }
     target->Pad();
   }
-  if (context.exactness == Exactness::kAuto) target->LearnFromVerdicts();
+  const bool may_pad = learn && context.exactness == Exactness::kAuto && target->CanPad();
+  if (may_pad && WasFound(target->key_, false) && WasFound(target->key_ + kPadded, true)) {
+    target->Pad();
+    LogInfo("every step is padded to one shape, as outrider check found to be needed here (--exact off is faster)");
+  }
   return target;
+}
+
+std::string Target::key() const {
+  return key_ + (padded_ ? kPadded : "");
 }
 
 void Target::Pad() {
   padded_ = std::make_unique<PaddedEngine>(*unpadded_);
 }
 
-void Target::LearnFromVerdicts() {
-  proven_ = WasFound(key_, true);
-  if (!CanPad() || !WasFound(key_, false)) return;
-  Pad();
-  if (!WasFound(key(), true)) return padded_.reset();
-  LogInfo("every step is padded to one shape, as outrider check found to be needed here (--exact off is faster)");
-}
-
 std::string Target::exactness() const {
-  return proven_ || padded_ ? "" : unpadded_->info().exactness;
+  if (WasFound(key(), true)) return "";
+  if (WasFound(key(), false)) return "outrider check found that they do with these flags";
+  if (!padded_) return unpadded_->info().exactness;
+  return model_->MixesExperts() ? "padding does not cover mixtures of experts" : "";
 }
 
 void Target::KeepVerdict(bool exact) {

@@ -17,21 +17,22 @@ namespace outrider {
 
 class Target {
  public:
-  static Result<std::unique_ptr<Target>> Load(ModelOptions model, const ContextOptions& context);
+  // `learn`: whether `--exact auto` goes by what was found before.
+  static Result<std::unique_ptr<Target>> Load(ModelOptions model, const ContextOptions& context, bool learn = true);
 
   const std::shared_ptr<LlamaModel>& model() const { return model_; }
   Engine& engine() { return padded_ ? static_cast<Engine&>(*padded_) : *unpadded_; }
   const LlamaEngine& unpadded() const { return *unpadded_; }
   const ContextOptions& context() const { return context_; }
 
-  // Model, build, machine and settings: all that decides what a step costs and whether it is exact.
-  std::string key() const { return key_ + (padded_ ? ", padded" : ""); }
+  // Model, build, machine and settings: what decides how long a step takes and whether it is exact.
+  std::string key() const;
 
   bool padded() const { return padded_ != nullptr; }
   bool CanPad() const { return !unpadded_->info().recurrent; }
   void Pad();
 
-  // "" if texts depend on nothing but their requests; else why they may.
+  // "" if texts depend on nothing but their requests, as far as is known; else why they may.
   std::string exactness() const;
 
   // What `check` found out about the way it decodes now; for the next start.
@@ -40,14 +41,11 @@ class Target {
  private:
   Target() = default;
 
-  void LearnFromVerdicts();
-
   std::shared_ptr<LlamaModel> model_;
   std::unique_ptr<LlamaEngine> unpadded_;
   std::unique_ptr<PaddedEngine> padded_;
   ContextOptions context_;
   std::string key_;
-  bool proven_ = false;
 };
 
 }  // namespace outrider

@@ -37,6 +37,7 @@ ModelDrafter::ModelDrafter(const DraftModel& model, int n_sequences, int window,
 void ModelDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext& context) {
   Memory& memory = MemoryOf(seq);
   memory.agreed = 0;  // the memory may still begin like the new history; Agree finds out
+  if (memory.tokens.empty()) memory.start = 0;
   // Grammar and penalties stay with the target: they need the whole past, and only take candidates away.
   SamplingOptions options;
   options.seed = context.distributions ? context.sampling.seed ^ kOtherNoise : context.sampling.seed;
@@ -75,7 +76,7 @@ void ModelDrafter::Agree(SeqId seq, std::span<const Token> history) {
   if (history.size() <= start) return Forget(seq);
   const std::span<const Token> seen = history.subspan(start);
   memory.agreed = AgreedTokens(memory, seen);
-  if (memory.agreed == 0 && start > 0) return Forget(seq);  // a window into another history
+  if (memory.agreed == 0 && start > 0 && !memory.tokens.empty()) return Forget(seq);  // a window into another history
   // The last token is always decoded: its row tells the next.
   const size_t keep = std::min(memory.agreed, seen.size() - 1);
   if (keep < memory.tokens.size()) {
@@ -179,6 +180,7 @@ void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
     Slide(seq, proposal->history.size(), static_cast<size_t>(proposal->max_tokens));
     const auto start = static_cast<size_t>(memory.start);
     const size_t rows = length - start - memory.tokens.size();
+    if (rows > kReadAlong + given.size()) continue;  // a window that moved on is read again in slices
     if (static_cast<int>(rows) + batch_.size() > model_.engine.info().max_batch) continue;
     bool readable = length > start;
     for (size_t at = start + memory.tokens.size(); readable && at < length; ++at) {

@@ -138,6 +138,7 @@ TEST(ModelDrafterTest, ReadsAPromptInSlicesAndKeepsASharedPrefix) {
   history.resize(120, 6);  // the next turn of the same conversation
   f.Begin(0, history);
   EXPECT_EQ(f.drafter.Lag(0, history), 21);
+  f.drafter.CatchUp(0, history, 21);
   EXPECT_EQ(f.Ask(0, history, 2), f.Says(history, 2));
 
   const std::vector<Token> other = {9, 9, 9};  // a history that shrinks
@@ -182,6 +183,19 @@ TEST(ModelDrafterTest, DistributionsStandBesideTheirTokens) {
   EXPECT_EQ(proposal.draft.distributions[1].size(), 1u);
   EXPECT_EQ(proposal.draft.distributions[1][0].token, 51);
   EXPECT_GT(proposal.draft.distributions[2].size(), 0u);
+}
+
+TEST(ModelDrafterTest, AWindowThatMovesOnIsReadAgainInSlices) {
+  Fixture f(FakeEngine::Hashing(200), 200, 60);
+  std::vector<Token> history(58, 5);
+  f.Begin(0, history);
+  f.drafter.CatchUp(0, history, 100);
+  const size_t before = f.engine.batches().size();
+  EXPECT_TRUE(f.Ask(0, history, 4).empty()) << "no room: the window moves on";
+  EXPECT_EQ(f.engine.batches().size(), before) << "and nothing is read in one go";
+  while (f.drafter.Lag(0, history) > 0) f.drafter.CatchUp(0, history, 10);
+  EXPECT_EQ(f.Ask(0, history, 4).size(), 4u);
+  for (size_t i = before; i < f.engine.batches().size(); ++i) EXPECT_LE(f.engine.batches()[i].size(), 16);
 }
 
 // Any history, any window: the fake engine aborts on a wrong position, a missing token or a full context.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace outrider {
 namespace {
 
@@ -18,6 +20,10 @@ std::string Spell(const Tokenizer& tokenizer, std::span<const Token> tokens) {
 
 bool IsSpace(char c) {
   return c == ' ' || c == '\n' || c == '\t';
+}
+
+bool ContinuesCharacter(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
 }  // namespace
@@ -49,6 +55,7 @@ void Retelling::Begin(std::span<const Token> history) {
   while (!marks_.empty() && marks_.back().source > common) marks_.pop_back();
   if (marks_.empty()) {
     told_ = to_->Tokenize("", true, SpecialTokens::kParse);  // what the other model wants at the beginning
+    std::erase_if(told_, [this](Token token) { return to_->EndsGeneration(token); });
     marks_.push_back({0, told_.size()});
   }
   source_.resize(marks_.back().source);
@@ -57,17 +64,30 @@ void Retelling::Begin(std::span<const Token> history) {
   open_text_.clear();
 }
 
-void Retelling::ReadSource(Token token) {
-  const bool beginning = source_.empty() && token == from_->bos();  // the other side has its own
-  if (!beginning) open_text_ += from_->Piece(token, true);
+void Retelling::Read(Token token) {
+  if (from_->Piece(token, false).empty()) return ReadControl(token);
+  open_text_ += from_->Piece(token, true);
   source_.push_back(token);
+}
+
+void Retelling::ReadControl(Token token) {
+  Tell("");
+  const bool beginning = source_.empty() && token == from_->bos();  // the other side has its own
+  if (!beginning) {
+    const std::vector<Token> own = TokenizeWithin(*to_, from_->Piece(token, true));
+    told_.insert(told_.end(), own.begin(), own.end());
+  }
+  source_.push_back(token);
+  settled_ = told_.size();
+  open_text_.clear();
+  marks_.push_back({source_.size(), settled_});
 }
 
 void Retelling::Follow(std::span<const Token> history, size_t tokens) {
   const size_t end = source_.size() + std::min(tokens, history.size() - source_.size());
   while (source_.size() < end) {
     const size_t slice_end = std::min(end, source_.size() + kSlice);
-    while (source_.size() < slice_end) ReadSource(history[source_.size()]);
+    while (source_.size() < slice_end) Read(history[source_.size()]);
     Settle();
   }
 }
@@ -75,8 +95,10 @@ void Retelling::Follow(std::span<const Token> history, size_t tokens) {
 // Moves the boundary behind the settled tokens on, to where a word begins on both sides.
 void Retelling::Settle() {
   const size_t n_told = Tell("").size();
+  const bool too_long = open_text_.size() >= kMostOpenText;
   if (n_told == 0) {
-    if (open_text_.size() < kMostOpenText) return;
+    const bool whole = IncompleteUtf8Tail(open_text_) == 0;
+    if (!too_long || (!whole && open_text_.size() < 2 * kMostOpenText)) return;
     open_text_.clear();  // the other side cannot say this
     marks_.push_back({source_.size(), settled_});
     return;
@@ -88,20 +110,22 @@ void Retelling::Settle() {
   Mark best = marks_.back();
   size_t best_offset = 0;
   while (told + kOpenTokens < n_told && source < source_.size()) {
-    if (source_offset == told_offset && told_offset > 0 && (anywhere || IsSpace(open_text_[told_offset]))) {
+    const char next = open_text_[told_offset];
+    if (source_offset == told_offset && told_offset > 0 && (IsSpace(next) || (anywhere && !ContinuesCharacter(next)))) {
       best = {source, told};
       best_offset = told_offset;
     }
     if (source_offset <= told_offset) {
-      const bool beginning = source == 0 && source_[0] == from_->bos();
-      if (!beginning) source_offset += from_->Piece(source_[source], true).size();
-      ++source;
+      source_offset += from_->Piece(source_[source++], true).size();
     } else {
-      told_offset += to_->Piece(told_[told], true).size();
-      ++told;
+      told_offset += to_->Piece(told_[told++], true).size();
     }
   }
-  if (best_offset == 0) return;
+  if (best_offset == 0 && !too_long) return;
+  if (best_offset == 0) {  // no place where both begin a token
+    best = {source_.size(), n_told};
+    best_offset = open_text_.size();
+  }
   marks_.push_back(best);
   settled_ = best.told;
   open_text_.erase(0, best_offset);

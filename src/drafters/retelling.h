@@ -1,6 +1,7 @@
 // Retelling: a growing history in one model's tokens, told again in another's. All that two vocabularies have in common
 // is text, so the history is spelt out and tokenised again. What is appended can change how the last words are
-// tokenised; a few tokens at the end are therefore told anew each time, and everything before them is settled.
+// tokenised; a few tokens at the end are therefore told anew each time, and everything before them is settled. Control
+// tokens ("<|im_end|>") stand for themselves: what comes before and after one is told apart from it.
 //
 // A retelling is as good as the guess it is made for: what cannot be spelt in the other vocabulary is not told.
 #pragma once
@@ -43,8 +44,9 @@ class Retelling {
     size_t source, told;
   };
 
+  void Read(Token token);
+  void ReadControl(Token token);
   void Settle();
-  void ReadSource(Token token);
 
   const Tokenizer* from_;
   const Tokenizer* to_;

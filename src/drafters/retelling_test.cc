@@ -73,6 +73,68 @@ TEST(RetellingTest, AnotherHistoryKeepsWhatBothBeginWith) {
   EXPECT_EQ(Copy(retelling.Tell("")), words.Tokenize(text + " side", true, SpecialTokens::kParse));
 }
 
+TEST(RetellingTest, ControlTokensStandForThemselves) {
+  const FakeTokenizer bytes;
+  const FakeWordTokenizer words({"<eos>", "the", " the"}, /*space_first=*/true);  // it knows one of the two by name
+  std::vector<Token> history = bytes.Tokenize("the", true, SpecialTokens::kParse);
+  history.push_back(FakeTokenizer::kEos);
+  for (const char c : std::string("the")) history.push_back(c);
+  Retelling retelling(bytes, words);
+  retelling.Begin(history);
+  retelling.Follow(history, history.size());
+  const Token the = FakeWordTokenizer::kFirstWord + 1, eos = FakeWordTokenizer::kFirstWord;
+  EXPECT_EQ(Copy(retelling.Tell("")), (std::vector<Token>{FakeWordTokenizer::kBos, the, eos, the}));
+}
+
+// Cuts everything in pairs, counted from the beginning of what it is given.
+class Pairs : public FakeTokenizer {
+ public:
+  int vocabulary_size() const override { return 1 << 16; }
+  std::vector<Token> Tokenize(std::string_view text, bool, SpecialTokens) const override {
+    std::vector<Token> tokens;
+    for (size_t i = 0; i + 1 < text.size(); i += 2) {
+      tokens.push_back(256 * static_cast<unsigned char>(text[i]) + static_cast<unsigned char>(text[i + 1]) + 1000);
+    }
+    if (text.size() % 2 == 1) tokens.push_back(static_cast<unsigned char>(text.back()));
+    return tokens;
+  }
+  std::string Piece(Token token, bool) const override {
+    if (token < 256) return {static_cast<char>(token)};
+    return {static_cast<char>((token - 1000) / 256), static_cast<char>((token - 1000) % 256)};
+  }
+};
+
+TEST(RetellingTest, TextWithoutACommonBoundaryIsSettledAllTheSame) {
+  const Pairs pairs;
+  const FakeWordTokenizer words({"bb", "bbb", "bbbbbb"});
+  // One letter, then pairs; on the other side pieces of six from the first letter on, with no boundary in common.
+  std::vector<Token> history = {'b'};
+  for (int i = 0; i < 20'000; ++i) history.push_back(256 * 'b' + 'b' + 1000);
+  Retelling retelling(pairs, words);
+  retelling.Begin(history);
+  retelling.Follow(history, history.size());
+  const std::span<const Token> told = retelling.Tell("");
+  EXPECT_EQ(Spell(words, told).size(), 40'001u);
+  EXPECT_GT(retelling.settled() + 1500, told.size()) << "what is open stays short";
+}
+
+TEST(RetellingTest, CharactersAreNotCut) {
+  const FakeTokenizer bytes;
+  const FakeWordTokenizer words({"海", "辺"});
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "海" : "波";  // one known, one spelt in bytes
+  const std::vector<Token> history = bytes.Tokenize(text, false, SpecialTokens::kParse);
+  Retelling retelling(bytes, words);
+  retelling.Begin(history);
+  for (size_t i = 0; i < history.size(); ++i) {
+    retelling.Follow(history, 1);
+    const std::span<const Token> told = retelling.told();
+    if (retelling.settled() == 0 || retelling.settled() >= told.size()) continue;
+    EXPECT_NE(words.Piece(told[retelling.settled()], false)[0] & 0xC0, 0x80) << i;
+  }
+  EXPECT_GT(retelling.settled(), 300u);
+}
+
 // A vocabulary that has no bytes of its own.
 class LettersOnly : public FakeTokenizer {
  public:

@@ -1,6 +1,6 @@
 #include "drafters/through_text.h"
 
-#include <algorithm>
+#include "base/utf8.h"
 
 namespace outrider {
 
@@ -29,8 +29,8 @@ int ThroughText::Lag(SeqId seq, std::span<const Token> history) const {
 
 void ThroughText::CatchUp(SeqId seq, std::span<const Token> history, int tokens) {
   Retelling& retelling = retellings_[static_cast<size_t>(seq)];
+  model_->Revise(seq, retelling.settled());  // what was told behind may be told otherwise now
   retelling.Follow(history, static_cast<size_t>(tokens));
-  model_->Revise(seq, retelling.settled());
   if (const auto told = retelling.Tell(""); !told.empty()) model_->CatchUp(seq, told, tokens);
 }
 
@@ -48,6 +48,7 @@ void ThroughText::Propose(std::span<Proposal*> proposals) {
 
 bool ThroughText::Retell(const Proposal& proposal, Proposal& retold) {
   Retelling& retelling = retellings_[static_cast<size_t>(proposal.seq)];
+  model_->Revise(proposal.seq, retelling.settled());
   retelling.Follow(proposal.history, ModelDrafter::kReadAlong);
   if (retelling.followed() < proposal.history.size()) return false;
   std::string given;
@@ -58,7 +59,6 @@ bool ThroughText::Retell(const Proposal& proposal, Proposal& retold) {
   retold.max_tokens = proposal.max_tokens - proposal.draft.size();
   retold.p_min = proposal.p_min;
   retold.least_survival = proposal.least_survival;
-  model_->Revise(proposal.seq, retelling.settled());
   return !retold.history.empty();
 }
 
@@ -70,6 +70,7 @@ void ThroughText::TellBack(const Draft& theirs, Proposal& proposal) const {
     begins.push_back(text.size());
     text += draft_.Piece(token.token, true);
   }
+  text.resize(text.size() - IncompleteUtf8Tail(text));
   size_t end = 0, next = 0;
   for (const Token token : TokenizeWithin(target_, text)) {
     if (proposal.draft.size() >= proposal.max_tokens || target_.EndsGeneration(token)) return;

@@ -120,5 +120,40 @@ TEST_F(ThroughTextTest, EndsWhereTheDraftModelEnds) {
   EXPECT_TRUE(Ask(0, history, 4).empty());
 }
 
+// The other way round: the draft model speaks words, whose tokens change as the text goes on.
+TEST(ThroughTextToWordsTest, TheDraftModelsMemoryIsTheHistoryRetold) {
+  const FakeTokenizer bytes;
+  const FakeWordTokenizer words({" inter", "nation", " international", " law", " and", " order", "al", " in"});
+  EngineInfo info;
+  info.n_vocab = words.vocabulary_size();
+  info.n_sequences = 1;
+  info.sequence_length = 500;
+  info.max_batch = info.micro_batch = 512;
+  info.max_outputs = 1;
+  FakeEngine engine(info, FakeEngine::Hashing(info.n_vocab));
+  FakeFilterFactory filters;
+  const DraftModel model{engine, words, filters};
+  ThroughText drafter(std::make_unique<ModelDrafter>(model, 1, 0, info.n_vocab), bytes, words, 1);
+
+  std::string text = "of";
+  const auto history = [&] { return bytes.Tokenize(text, false, SpecialTokens::kParse); };
+  drafter.Begin(0, history(), {});
+  for (const char* more :
+       {" inter", "nation", "al law and ord", "er, in law and order, inter", "national law and ", "x"}) {
+    text += more;
+    const std::vector<Token> now = history();
+    while (drafter.Lag(0, now) > 0) drafter.CatchUp(0, now, 7);
+    Proposal proposal;
+    proposal.seq = 0;
+    proposal.history = now;
+    proposal.max_tokens = 1;
+    Proposal* proposals[] = {&proposal};
+    drafter.Propose(proposals);
+    const std::vector<Token> told = words.Tokenize(text, true, SpecialTokens::kParse);
+    ASSERT_GE(engine.memory(0).size(), told.size());
+    EXPECT_TRUE(std::equal(told.begin(), told.end(), engine.memory(0).begin())) << text;
+  }
+}
+
 }  // namespace
 }  // namespace outrider

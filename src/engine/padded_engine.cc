@@ -57,8 +57,8 @@ Status PaddedEngine::DecodePart(std::span<const BatchRow> rows) {
     const std::span<const float> logits = engine_.Logits(static_cast<int>(i));
     logits_.insert(logits_.end(), logits.begin(), logits.end());
   }
-  engine_.TruncateTo(rows[0].seq, rows.back().pos + 1);
-  return {};
+  const Pos end = rows.back().pos + 1;
+  return engine_.TruncateTo(rows[0].seq, end) == end ? Status() : Internal("padding could not be taken back");
 }
 
 std::span<const float> PaddedEngine::Logits(int row) {

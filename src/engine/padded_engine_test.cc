@@ -131,10 +131,27 @@ TEST(PaddedEngineTest, PaddingFitsAtTheEndOfTheContext) {
 TEST(PaddedEngineTest, AFailureIsPassedOn) {
   ShapeDependentEngine engine;
   PaddedEngine padded(engine, 8, kBlock);
-  engine.FailWhile([](const Batch&) { return true; });
+  engine.FailWhile([](const Batch& batch) { return batch.rows()[0].seq == 1; });
   Batch batch;
   batch.Add({1, 0, 0, true});
-  EXPECT_FALSE(padded.Decode(batch).ok());
+  batch.Add({1, 0, 1, true});
+  EXPECT_FALSE(padded.Decode(batch).ok()) << "in its second part";
+  batch.Clear();
+  batch.Add({1, 0, 2, true});
+  EXPECT_TRUE(padded.Decode(batch).ok());
+}
+
+TEST(PaddedEngineTest, ASavedSequenceMustLeaveRoomForThePadding) {
+  ShapeDependentEngine engine;
+  PaddedEngine padded(engine, 8, kBlock);
+  Batch batch;
+  for (Pos pos = 0; pos < 30; ++pos) batch.Add({3, pos, 0, false});
+  ASSERT_TRUE(padded.Decode(batch).ok());
+  const auto saved = padded.SaveSequence(0);
+  ASSERT_TRUE(saved.ok());
+  EXPECT_TRUE(padded.RestoreSequence(1, *saved, 30).ok());
+  EXPECT_EQ(padded.Length(1), 30);
+  EXPECT_FALSE(padded.RestoreSequence(1, *saved, 95).ok());
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ class Tokenizer {
 
   virtual int vocabulary_size() const = 0;
 
-  // `add_bos`: also add what the model wants at the beginning (and end) of a text.
+  // `add_bos`: also add what the model wants at the beginning (and end) of a text. Nothing if the vocabulary has no
+  // tokens for this text.
   virtual std::vector<Token> Tokenize(std::string_view text, bool add_bos, SpecialTokens special) const = 0;
 
   // The bytes a token stands for; not always whole UTF-8 characters. Control tokens are rendered only if

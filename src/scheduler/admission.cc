@@ -270,12 +270,17 @@ void Scheduler::Start() {
 }
 
 void Scheduler::Loop() {
+  bool saved = false;
   while (true) {
     if (Step()) continue;
     std::unique_lock lock(mutex_);
     work_.wait(lock, [this] { return drain_until_ || !pending_.empty() || !commands_.empty(); });
     if (drain_until_ && pending_.empty() && commands_.empty()) {
-      speculator_->Save();
+      if (!std::exchange(saved, true)) {
+        lock.unlock();  // files may be slow
+        speculator_->Save();
+        continue;
+      }
       stepping_ = false;
       stopped_.notify_all();
       return;

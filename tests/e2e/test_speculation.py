@@ -120,7 +120,7 @@ class TestSameText:
         assert [text_of(answer) for answer in results] == expected[DEFAULT_MODEL, kind]
         drafted = sum(answer["timings"]["draft_n"] for answer in results)
         accepted = sum(answer["timings"]["draft_n_accepted"] for answer in results)
-        assert drafted / 8 < accepted < drafted
+        assert drafted / 8 < accepted < drafted, "it drafts nearly as well as the model it was made from"
         assert "drafts through text" in server.log()
 
     def test_rejection_sampling_keeps_what_has_no_choice(self, serve, expected):

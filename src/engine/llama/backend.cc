@@ -129,6 +129,16 @@ Result<std::vector<ggml_backend_dev_t>> FindDevices(const std::vector<std::strin
   return devices;
 }
 
+std::string DeviceSummary() {
+  std::string summary;
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", ggml_backend_dev_name(device),
+                           ggml_backend_dev_description(device));
+  }
+  return summary;
+}
+
 Result<ggml_backend_buffer_type_t> FindBufferType(const std::string& name) {
   std::string known;
   for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {

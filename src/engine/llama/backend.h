@@ -35,6 +35,9 @@ Status AddRpcServers(const std::vector<std::string>& addresses);
 // Devices by name; "none" gives an empty list. Unknown names are kInvalidArgument listing what there is.
 Result<std::vector<ggml_backend_dev_t>> FindDevices(const std::vector<std::string>& names);
 
+// All devices there are, with what they are: "CPU Intel …, CUDA0 NVIDIA H200".
+std::string DeviceSummary();
+
 // A buffer type by name, for tensor overrides.
 Result<ggml_backend_buffer_type_t> FindBufferType(const std::string& name);
 

@@ -159,6 +159,13 @@ std::string LlamaModel::Description() const {
   return text;
 }
 
+bool LlamaModel::MixesExperts() const {
+  char architecture[64], count[32];
+  if (llama_model_meta_val_str(handle(), "general.architecture", architecture, sizeof architecture) < 0) return false;
+  const std::string key = std::string(architecture) + ".expert_count";
+  return llama_model_meta_val_str(handle(), key.c_str(), count, sizeof count) > 0 && std::strcmp(count, "0") != 0;
+}
+
 std::string LlamaModel::FileType() const {
   return llama_ftype_name(llama_model_ftype(handle()));
 }

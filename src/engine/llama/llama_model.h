@@ -31,6 +31,7 @@ class LlamaModel {
   std::string Description() const;  // "llama 135M Q4_1"
   std::string FileType() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
+  bool MixesExperts() const;         // routes each token through some of many parts
   Pos TrainedContext() const { return llama_model_n_ctx_train(handle()); }
   uint64_t SizeBytes() const { return llama_model_size(handle()); }
   uint64_t ParameterCount() const { return llama_model_n_params(handle()); }

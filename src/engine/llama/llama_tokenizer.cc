@@ -1,6 +1,7 @@
 #include "engine/llama/llama_tokenizer.h"
 
 #include <cstring>
+#include <exception>
 #include <limits>
 
 #include "base/hash.h"
@@ -28,12 +29,19 @@ std::vector<Token> LlamaTokenizer::Tokenize(std::string_view text, bool add_bos,
   const auto length = static_cast<int32_t>(text.size());
   const bool parse_special = special == SpecialTokens::kParse;
   std::vector<Token> tokens(text.size() / 2 + 8);
-  int32_t count = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                                 add_bos, parse_special);
-  if (count < 0 && count != std::numeric_limits<int32_t>::min()) {
-    tokens.resize(static_cast<size_t>(-count));
-    count = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), add_bos,
-                           parse_special);
+  const auto tokenize = [&] {
+    return llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), add_bos,
+                          parse_special);
+  };
+  int32_t count = 0;
+  try {
+    count = tokenize();
+    if (count < 0 && count != std::numeric_limits<int32_t>::min()) {
+      tokens.resize(static_cast<size_t>(-count));
+      count = tokenize();
+    }
+  } catch (const std::exception&) {  // a vocabulary without tokens for single bytes
+    return {};
   }
   tokens.resize(count > 0 ? static_cast<size_t>(count) : 0);
   return tokens;
