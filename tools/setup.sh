@@ -206,7 +206,7 @@ EnsureVenv() {
   local python
   python=$(FindPython) || return
   VENV=$CACHE/venv-$({ "$python" -c 'import sys; print(sys.version, sys.base_prefix)' && cat "$ROOT/tests/e2e/requirements.txt"; } | KeyOf)
-  Cached "$VENV" "Installing Python packages" "pytest and the openai and anthropic clients (11 MB) for the end-to-end tests" MakeVenv
+  Cached "$VENV" "Installing Python packages" "pytest, the openai and anthropic clients, gguf (30 MB) for the end-to-end tests" MakeVenv
 }
 
 MakeNodeModules() {
