@@ -35,6 +35,7 @@ constexpr double kTrialCredit = 0.02;  // seconds a computing drafter may spend 
 constexpr double kSureEnough = 0.7;    // a draft that survives to its end with this chance may be continued
 constexpr int kSliceTokens = 64;       // tokens of a prompt a computing drafter reads per step, until timed
 constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
+constexpr int kLeastSlice = 8;         // fewer tokens at once cost more each, which would make slices ever smaller
 constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on for, at least
 
 }  // namespace
@@ -300,7 +301,7 @@ void Speculator::State::ReadUp(Seat& seat, double gain) {
     const double earns = gain / generating() * remaining * plain_seconds;
     const bool pays = options.always || (seat.read_seconds.known() && lag * per_token <= earns);
     int slice = kSliceTokens;
-    if (per_token > 0) slice = std::clamp(static_cast<int>(kSliceShare * plain_seconds / per_token), 1, 512);
+    if (per_token > 0) slice = std::clamp(static_cast<int>(kSliceShare * plain_seconds / per_token), kLeastSlice, 512);
     slice = std::min(slice, lag);
     if (!pays && !TrialAffordable(seat, slice * per_token)) continue;
     Proposal& proposal = seat.proposals[static_cast<size_t>(turn.seq)];

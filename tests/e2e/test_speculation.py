@@ -110,7 +110,8 @@ class TestSameText:
         accepted = sum(answer["timings"]["draft_n_accepted"] for answer in results)
         assert 0 <= accepted <= drafted
         if "--spec-always" in flags:
-            assert 0 < accepted < drafted, "a test in which nothing or everything is right shows little"
+            for_itself = "-md" in flags and target == DRAFT_MODEL  # sanitizer runs, without the default model
+            assert 0 < accepted < drafted + for_itself, "a test in which nothing or everything is right shows little"
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_with_a_draft_of_another_vocabulary(self, serve, expected, other_draft, kind):
