@@ -23,16 +23,40 @@ from pathlib import Path
 from compare_llama_server import Server, cpu_name, percentile
 
 
-def variants(options) -> dict[str, list[str]]:
+SAME_KV = ["-fa", "on", "-ctk", "bf16", "-ctv", "bf16", "--cache-ram", "0", "--no-kv-unified"]  # llama-server, as ours
+
+
+def add_server_arguments(parser: argparse.ArgumentParser):
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--draft")
+    parser.add_argument("--outrider", required=True)
+    parser.add_argument("--llama-server")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="names of variants")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--ctx-size", type=int, default=4096, help="of each sequence")
+    parser.add_argument("--parallel", type=int, default=1, help="prompts at a time")
+
+
+def server_flags(options) -> list[str]:
     slots, context = str(options.parallel), str(options.ctx_size * options.parallel)
-    shared = ["-m", options.model, "-c", context, "-np", slots, "-t", str(options.threads)]
-    same = ["-fa", "on", "-ctk", "bf16", "-ctv", "bf16"]
+    return ["-m", options.model, "-c", context, "-np", slots, "-t", str(options.threads)]
+
+
+def chat(server: Server, prompt: str, **fields) -> dict:
+    body = {"messages": [{"role": "user", "content": prompt}], **fields}
+    response = server.http.post("/v1/chat/completions", json=body)
+    response.raise_for_status()
+    return response.json()
+
+
+def variants(options) -> dict[str, list[str]]:
+    shared = server_flags(options)
     ours = [options.outrider, "serve", *shared, "--spec-forget"]  # a prompt that comes again must not flatter us
     all_variants = {"plain": [*ours, "--spec", "none"], "auto": ours}
     if options.draft:
         all_variants["auto+model"] = [*ours, "-md", options.draft]
     if options.llama_server:
-        llama = [options.llama_server, *shared, *same, "--cache-ram", "0", "--no-kv-unified"]
+        llama = [options.llama_server, *shared, *SAME_KV]
         all_variants["llama plain"] = llama
         all_variants["llama ngram-mod"] = [*llama, "--spec-type", "ngram-mod"]
         if options.draft:
@@ -44,18 +68,9 @@ def variants(options) -> dict[str, list[str]]:
 
 
 def ask(server: Server, prompt: str, options) -> dict:
-    body = {
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": options.tokens,
-        "temperature": options.temp,
-        "seed": 7,
-        "cache_prompt": False,
-    }
     start = time.monotonic()
-    response = server.http.post("/v1/chat/completions", json=body)
+    answer = chat(server, prompt, max_tokens=options.tokens, temperature=options.temp, seed=7, cache_prompt=False)
     seconds = time.monotonic() - start
-    response.raise_for_status()
-    answer = response.json()
     timings = answer["timings"]
     return {
         "text": answer["choices"][0]["message"]["content"],
@@ -140,19 +155,12 @@ def report(options, rows: list[dict], names: list[str]):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--draft")
-    parser.add_argument("--outrider", required=True)
-    parser.add_argument("--llama-server")
+    add_server_arguments(parser)  # of the variants the first is the base
     parser.add_argument("--prompts", type=Path, required=True)
     parser.add_argument("--categories", type=lambda text: text.split(","))
-    parser.add_argument("--only", type=lambda text: text.split(","), help="names of variants; the first is the base")
     parser.add_argument("--limit", type=int, default=1000, help="prompts per category")
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--temp", type=float, default=0)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--ctx-size", type=int, default=4096, help="of each sequence")
-    parser.add_argument("--parallel", type=int, default=1, help="prompts at a time")
     parser.add_argument("--repeat", type=int, default=1, help="rounds over all prompts")
     parser.add_argument("--json", type=Path, help="write every answer here")
     options = parser.parse_args()

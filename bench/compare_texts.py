@@ -20,14 +20,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from compare_llama_server import Server
+from compare_speculation import SAME_KV, add_server_arguments, chat, server_flags
 
 KINDS = {"T=0": {"temperature": 0}, "T=0.8": {"temperature": 0.8, "seed": 11}}
 
 
 def variants(options) -> dict[str, list[str]]:
     """By name; a variant is compared with the last one before it whose name ends in "plain"."""
-    slots = str(options.parallel)
-    shared = ["-m", options.model, "-c", str(options.ctx_size * options.parallel), "-np", slots, "-t", str(options.threads)]
+    shared = server_flags(options)
     ours = [options.outrider, "serve", *shared]
     always = ["--spec-always", "--spec-forget", "--draft-max"]
     found = {
@@ -44,8 +44,7 @@ def variants(options) -> dict[str, list[str]]:
         found["model"] = [*ours, "-md", options.draft, "--spec", "model", *always, "3"]
         found["auto+model"] = [*ours, "-md", options.draft]
     if options.llama_server:
-        same = ["-fa", "on", "-ctk", "bf16", "-ctv", "bf16", "--cache-ram", "0", "--no-kv-unified"]
-        llama = [options.llama_server, *shared, *same]
+        llama = [options.llama_server, *shared, *SAME_KV]
         found["llama plain"] = llama
         if options.draft:
             found["llama draft 3"] = [*llama, "-md", options.draft, "--spec-type", "draft-simple", "--spec-draft-n-max", "3"]
@@ -55,31 +54,19 @@ def variants(options) -> dict[str, list[str]]:
 def texts(server: Server, prompts: list[str], options, fields: dict, parallel: int) -> tuple[list[str], int]:
     """What the server says, and how many drafted tokens were right."""
 
-    def ask(prompt: str) -> dict:
-        body = {"messages": [{"role": "user", "content": prompt}], "max_tokens": options.tokens, **fields}
-        response = server.http.post("/v1/chat/completions", json=body)
-        response.raise_for_status()
-        return response.json()
-
     with ThreadPoolExecutor(parallel) as pool:
-        answers = list(pool.map(ask, prompts))
+        answers = list(pool.map(lambda prompt: chat(server, prompt, max_tokens=options.tokens, **fields), prompts))
     accepted = sum(answer.get("timings", {}).get("draft_n_accepted", 0) for answer in answers)
     return [answer["choices"][0]["message"]["content"] for answer in answers], accepted
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--draft")
-    parser.add_argument("--outrider", required=True)
-    parser.add_argument("--llama-server")
+    add_server_arguments(parser)
+    parser.set_defaults(parallel=4, ctx_size=2048)
     parser.add_argument("--prompts", type=Path, action="append", required=True)
-    parser.add_argument("--only", type=lambda text: text.split(","), help="names of variants")
     parser.add_argument("--limit", type=int, default=1000, help="prompts of each file")
     parser.add_argument("--tokens", type=int, default=48)
-    parser.add_argument("--parallel", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--ctx-size", type=int, default=2048, help="of each sequence")
     options = parser.parse_args()
 
     prompts = []

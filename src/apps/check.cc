@@ -39,6 +39,10 @@ std::vector<Token> LongText(const Tokenizer& tokenizer) {
   return tokens;
 }
 
+void ForgetAll(Engine& engine) {
+  for (SeqId seq = 0; seq < engine.info().n_sequences; ++seq) engine.TruncateTo(seq, 0);
+}
+
 // One line of the table.
 void Print(std::string_view what, bool holds, std::string_view detail) {
   fmt::print("{:<44} {:<6} {}\n", what, holds ? "exact" : "DIFFERS", detail);
@@ -54,8 +58,7 @@ class LogitsCheck {
 
   // Logits of the last kRows rows, each decoded alone.
   Status Prepare() {
-    for (SeqId seq = 0; seq < engine_.info().n_sequences; ++seq) engine_.TruncateTo(seq, 0);
-    if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
+    if (Status status = ReadPrompt(0, kWhole); !status.ok()) return status;
     for (size_t i = Size() - kRows; i < Size(); ++i) {
       batch_.Clear();
       batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
@@ -68,32 +71,26 @@ class LogitsCheck {
 
   // The last rows in batches of `width`, after the same prompt.
   Result<bool> Width(int width) {
-    engine_.TruncateTo(0, 0);
-    if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
+    if (Status status = ReadPrompt(0, kWhole); !status.ok()) return status;
     return CompareTail(0, width, 0);
   }
 
   // The prompt in slices of `slice`, then row by row.
   Result<bool> Slice(int slice) {
-    engine_.TruncateTo(0, 0);
-    if (Status status = DecodeInSlices(0, Size() - kRows, slice); !status.ok()) return status;
+    if (Status status = ReadPrompt(0, slice); !status.ok()) return status;
     return CompareTail(0, 1, 0);
   }
 
   // The same in the last sequence, with rows of the others in each batch.
   Result<bool> Neighbours() {
     const SeqId last = engine_.info().n_sequences - 1;
-    for (SeqId seq = 0; seq <= last; ++seq) engine_.TruncateTo(seq, 0);
-    if (Status status = DecodeInSlices(last, Size() - kRows, 1 << 20); !status.ok()) return status;
-    auto same = CompareTail(last, 1, last);
-    for (SeqId seq = 0; seq <= last; ++seq) engine_.TruncateTo(seq, 0);
-    return same;
+    if (Status status = ReadPrompt(last, kWhole); !status.ok()) return status;
+    return CompareTail(last, 1, last);
   }
 
   // Wrong tokens decoded and taken back before each row.
   Result<bool> Rollback() {
-    engine_.TruncateTo(0, 0);
-    if (Status status = DecodeInSlices(0, Size() - kRows, 1 << 20); !status.ok()) return status;
+    if (Status status = ReadPrompt(0, kWhole); !status.ok()) return status;
     for (size_t i = Size() - kRows; i < Size(); ++i) {
       batch_.Clear();
       batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
@@ -111,12 +108,15 @@ class LogitsCheck {
 
  private:
   static constexpr size_t kRows = 33;
+  static constexpr int kWhole = 1 << 20;  // a slice that takes all a batch takes
 
   size_t Size() const { return tokens_.size(); }
 
-  Status DecodeInSlices(SeqId seq, size_t end, int slice) {
+  // All but the last rows, in slices, into memory that holds nothing else.
+  Status ReadPrompt(SeqId seq, int slice) {
+    ForgetAll(engine_);
     const auto most = static_cast<size_t>(std::min(slice, engine_.info().max_batch));
-    for (size_t at = 0; at < end;) {
+    for (size_t at = 0, end = Size() - kRows; at < end;) {
       batch_.Clear();
       for (const size_t stop = std::min(end, at + most); at < stop; ++at) {
         batch_.Add({tokens_[at], static_cast<Pos>(at), seq, false});
@@ -285,7 +285,7 @@ Status CheckLogits(Target& target, bool* kept) {
   if (!info.recurrent) {
     if (Status status = report("logits, after wrong drafts", logits.Rollback()); !status.ok()) return status;
   }
-  for (SeqId seq = 0; seq < info.n_sequences; ++seq) engine.TruncateTo(seq, 0);
+  ForgetAll(engine);
   return {};
 }
 

@@ -7,12 +7,11 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <future>
-#include <sstream>
 
 #include "apps/end_signals.h"
 #include "apps/version.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/llama_embedder.h"
@@ -58,12 +57,10 @@ Status CheckSlotDirectory(const std::string& path) {
 Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& options, const LlamaModel& model) {
   std::string source = options.chat_template;
   if (!options.chat_template_file.empty()) {
-    std::ifstream file(options.chat_template_file);
-    if (!file)
+    const std::optional<std::string> text = ReadFile(options.chat_template_file);
+    if (!text)
       return InvalidArgument(fmt::format("--chat-template-file '{}' cannot be read", options.chat_template_file));
-    std::ostringstream text;
-    text << file.rdbuf();
-    source = text.str();
+    source = *text;
   }
   if (source.empty()) source = model.ChatTemplate();
   const LlamaTokenizer& tokenizer = model.tokenizer();

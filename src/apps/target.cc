@@ -4,8 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 
 #include "apps/machine_cache.h"
 #include "apps/version.h"
@@ -23,11 +22,13 @@ std::string VerdictText(const std::string& key, bool exact) {
   return fmt::format("{}\n{}\n", key, exact ? "exact" : "differs");
 }
 
-bool WasFound(const std::string& key, bool exact) {
-  std::ifstream file(MachineCachePath("exactness", key));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str() == VerdictText(key, exact);
+// What was found for `key`; nothing if it was not checked.
+std::optional<bool> KeptVerdict(const std::string& key) {
+  const auto text = ReadFile(MachineCachePath("exactness", key));
+  for (const bool exact : {true, false}) {
+    if (text == VerdictText(key, exact)) return exact;
+  }
+  return std::nullopt;
 }
 
 // The program's file: another build may compute otherwise.
@@ -40,13 +41,15 @@ std::string Build() {
 }
 
 std::string Settings(const ModelOptions& model, const ContextOptions& context, const EngineInfo& info) {
-  return fmt::format("{} {} {} {} {} {} {}, {} {} {} {}, {} {} {}, {} {} {}, {}", model.gpu_layers,
-                     fmt::join(model.devices, " "), fmt::join(model.rpc_servers, " "),
-                     fmt::join(model.tensor_overrides, " "), model.split_mode, fmt::join(model.tensor_split, " "),
-                     model.main_gpu, context.threads, context.threads_batch, static_cast<int>(context.flash_attention),
-                     context.kv_offload, context.cache_type_k, context.cache_type_v, model.repack, info.n_sequences,
-                     info.sequence_length, fmt::format("{} {} {}", info.max_batch, info.micro_batch, info.max_outputs),
-                     info.exactness);
+  const std::string where = fmt::format("{} {} {} {} {} {} {}", model.gpu_layers, fmt::join(model.devices, " "),
+                                        fmt::join(model.rpc_servers, " "), fmt::join(model.tensor_overrides, " "),
+                                        model.split_mode, fmt::join(model.tensor_split, " "), model.main_gpu);
+  const std::string how = fmt::format("{} {} {} {} {} {} {}", context.threads, context.threads_batch,
+                                      static_cast<int>(context.flash_attention), context.kv_offload,
+                                      context.cache_type_k, context.cache_type_v, model.repack);
+  const std::string size = fmt::format("{} {} {} {} {}", info.n_sequences, info.sequence_length, info.max_batch,
+                                       info.micro_batch, info.max_outputs);
+  return fmt::format("{}, {}, {}, {}", where, how, size, info.exactness);
 }
 
 }  // namespace
@@ -71,7 +74,7 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
     target->Pad();
   }
   const bool may_pad = learn && context.exactness == Exactness::kAuto && target->CanPad();
-  if (may_pad && WasFound(target->key_, false) && WasFound(target->key_ + kPadded, true)) {
+  if (may_pad && KeptVerdict(target->key_) == false && KeptVerdict(target->key_ + kPadded) == true) {
     target->Pad();
     LogInfo("every step is padded to one shape, as outrider check found to be needed here (--exact off is faster)");
   }
@@ -87,8 +90,7 @@ void Target::Pad() {
 }
 
 std::string Target::exactness() const {
-  if (WasFound(key(), true)) return "";
-  if (WasFound(key(), false)) return "outrider check found that they do with these flags";
+  if (const auto exact = KeptVerdict(key())) return *exact ? "" : "outrider check found that they do with these flags";
   if (!padded_) return unpadded_->info().exactness;
   return model_->MixesExperts() ? "padding does not cover mixtures of experts" : "";
 }
@@ -96,9 +98,7 @@ std::string Target::exactness() const {
 void Target::KeepVerdict(bool exact) {
   const std::string path = MachineCachePath("exactness", key());
   if (path.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  const Status status = ReplaceFile(path, [&](File& file) { return file.Write(VerdictText(key(), exact)); });
+  const Status status = KeepFile(path, VerdictText(key(), exact));
   if (!status.ok()) LogError("what was found is not kept: {}", status.message());
 }
 

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace outrider {
@@ -49,6 +51,20 @@ Status ReplaceFile(const std::string& path, const std::function<bool(File&)>& wr
   Status error = failed();
   unlink(temporary.c_str());
   return error;
+}
+
+Status KeepFile(const std::string& path, std::string_view bytes) {
+  std::error_code error;  // a folder that cannot be made is one that cannot be written to
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  return ReplaceFile(path, [bytes](File& file) { return file.Write(bytes); });
+}
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
 }
 
 }  // namespace outrider

@@ -1,7 +1,8 @@
-// Files by descriptor: whole reads and writes, and a file replaced at once or not at all.
+// Files: whole reads and writes by descriptor, and a file replaced at once or not at all.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,5 +35,11 @@ class File {
 // Puts what `write` writes in the place of `path`, all of it or nothing: a reader finds the old file or the new one,
 // whatever happens meanwhile. `write` returns false if it could not write (errno). kInternal with the reason.
 Status ReplaceFile(const std::string& path, const std::function<bool(File&)>& write);
+
+// The same with `bytes`, in folders that are made where they are missing.
+Status KeepFile(const std::string& path, std::string_view bytes);
+
+// All of a file; nothing if it cannot be opened.
+std::optional<std::string> ReadFile(const std::string& path);
 
 }  // namespace outrider

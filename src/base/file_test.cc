@@ -59,6 +59,15 @@ TEST_F(FileTest, AFolderThatIsNotThereIsAnError) {
   EXPECT_EQ(status.code(), StatusCode::kInternal);
 }
 
+TEST_F(FileTest, IsKeptInAFolderThatIsMadeForItAndReadWhole) {
+  const std::string deep = folder_ / "a" / "b" / "kept";
+  EXPECT_EQ(ReadFile(deep), std::nullopt);
+  ASSERT_TRUE(KeepFile(deep, "first").ok());
+  ASSERT_TRUE(KeepFile(deep, std::string_view("sec\0nd", 6)).ok());
+  EXPECT_EQ(ReadFile(deep), std::string("sec\0nd", 6));
+  EXPECT_FALSE(KeepFile(deep + "/below a file", "x").ok());
+}
+
 TEST_F(FileTest, ReadingPastTheEndFails) {
   ASSERT_TRUE(ReplaceFile(path_, [](File& file) { return file.Write("abc"); }).ok());
   File file(open(path_.c_str(), O_RDONLY));

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -48,9 +45,7 @@ Result<double> TimeOnce(Engine& engine, Token filler, int rows, const Clock& clo
 
 void Keep(const CostCurve& curve, const std::string& path, std::string_view key) {
   if (path.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  const Status status = ReplaceFile(path, [&](File& file) { return file.Write(DumpCostCurve(curve, key)); });
+  const Status status = KeepFile(path, DumpCostCurve(curve, key));
   if (!status.ok()) LogDebug("the cost curve is not kept: {}", status.message());
 }
 
@@ -115,10 +110,7 @@ Result<CostCurve> ParseCostCurve(std::string_view text, std::string_view key) {
 Result<CostCurve> CalibratedCostCurve(Engine& engine, Token filler, Duration budget, const std::string& path,
                                       std::string_view key, bool measure_anew) {
   if (!measure_anew) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (auto curve = ParseCostCurve(text.str(), key); curve.ok()) return curve;
+    if (auto curve = ParseCostCurve(ReadFile(path).value_or(""), key); curve.ok()) return curve;
   }
   auto measured = MeasureCostCurve(engine, filler, budget);
   if (!measured.ok()) return measured.status();
