@@ -28,6 +28,7 @@ Json TimingsJson(const GenerationTimings& timings) {
       {"predicted_per_second", Ratio(1000.0 * steps, timings.generate_ms)},
       {"draft_n", timings.drafted_tokens},
       {"draft_n_accepted", timings.accepted_tokens},
+      {"replayed_n", timings.replayed_tokens},
       {"stages",
        {{"prefill_ms", timings.prompt_ms},
         {"draft_ms", timings.draft_ms},

@@ -48,12 +48,14 @@ TEST(AnswerFieldsTest, TimingsTellWhatDraftersDid) {
   Completion completion;
   completion.timings.drafted_tokens = 9;
   completion.timings.accepted_tokens = 7;
+  completion.timings.replayed_tokens = 3;
   completion.timings.rollback_ms = 0.5;
   completion.drafters = {{"suffix", 6, 5, 0.002}, {"model", 3, 2, 0.25}};
   completion.speed_up = 1.5;
   const Json timings = TimingsJson(completion);
   EXPECT_EQ(timings["draft_n"], 9);
   EXPECT_EQ(timings["draft_n_accepted"], 7);
+  EXPECT_EQ(timings["replayed_n"], 3);
   EXPECT_EQ(timings["stages"]["rollback_ms"], 0.5);
   EXPECT_EQ(timings["drafters"]["model"], (Json{{"proposed", 3}, {"accepted", 2}, {"ms", 250.0}}));
   EXPECT_EQ(timings["speed_up"], 1.5);

@@ -88,19 +88,21 @@ class LogitsCheck {
     return CompareTail(last, 1, last);
   }
 
-  // Wrong tokens decoded and taken back before each row.
+  // Wrong tokens decoded and taken back after each row.
   Result<bool> Rollback() {
+    constexpr size_t kMostAgain = 4;  // rows that a rollback took along
     if (Status status = ReadPrompt(0, kWhole); !status.ok()) return status;
     for (size_t i = Size() - kRows; i < Size(); ++i) {
-      batch_.Clear();
-      batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
-      const Pos most = std::min({4, engine_.info().max_batch - 1, engine_.info().max_outputs - 1,
-                                 engine_.info().sequence_length - static_cast<Pos>(i) - 1});
-      for (Pos wrong = 1; wrong <= most; ++wrong) {
-        batch_.Add({tokens_[static_cast<size_t>(wrong)], static_cast<Pos>(i) + wrong, 0, true});
+      if (i - Length() > kMostAgain) {
+        if (Status status = DecodeUpTo(i, 0); !status.ok()) return status;
       }
-      if (Status status = engine_.Decode(batch_); !status.ok()) return status;
-      if (!Same(engine_.Logits(0), i)) return false;
+      const size_t first = Length();
+      const Pos most =
+          std::min({4, engine_.info().max_batch - static_cast<int>(i - first) - 1, engine_.info().max_outputs - 1,
+                    engine_.info().sequence_length - static_cast<Pos>(i) - 1});
+      engine_.BeforeDraft(0, most);
+      if (Status status = DecodeUpTo(i + 1, most); !status.ok()) return status;
+      if (!Same(engine_.Logits(static_cast<int>(i - first)), i)) return false;
       engine_.TruncateTo(0, static_cast<Pos>(i) + 1);
     }
     return true;
@@ -111,6 +113,19 @@ class LogitsCheck {
   static constexpr int kWhole = 1 << 20;  // a slice that takes all a batch takes
 
   size_t Size() const { return tokens_.size(); }
+  size_t Length() const { return static_cast<size_t>(engine_.Length(0)); }
+
+  // The tokens of sequence 0 that are not in memory, up to `end`, and `wrong` ones after them.
+  Status DecodeUpTo(size_t end, Pos wrong) {
+    batch_.Clear();
+    for (size_t at = Length(); at < end; ++at) {
+      batch_.Add({tokens_[at], static_cast<Pos>(at), 0, at + 1 == end});
+    }
+    for (Pos i = 0; i < wrong; ++i) {
+      batch_.Add({tokens_[static_cast<size_t>(i) + 1], static_cast<Pos>(end) + i, 0, true});
+    }
+    return engine_.Decode(batch_);
+  }
 
   // All but the last rows, in slices, into memory that holds nothing else.
   Status ReadPrompt(SeqId seq, int slice) {
@@ -282,7 +297,7 @@ Status CheckLogits(Target& target, bool* kept) {
   if (info.n_sequences > 1) {
     if (Status status = report("logits, beside other sequences", logits.Neighbours()); !status.ok()) return status;
   }
-  if (!info.recurrent) {
+  if (info.rollback != Rollback::kNone) {
     if (Status status = report("logits, after wrong drafts", logits.Rollback()); !status.ok()) return status;
   }
   ForgetAll(engine);

@@ -77,6 +77,21 @@ Status WarmUp(Engine& engine, const Tokenizer& tokenizer) {
   return status;
 }
 
+// How rejected tokens leave the memory.
+std::string DescribeRollback(const EngineInfo& info) {
+  switch (info.rollback) {
+    case Rollback::kDropCells:
+      return "drop cells";
+    case Rollback::kDeviceSnapshots:
+      return fmt::format("device snapshots of {} tokens", info.device_snapshots);
+    case Rollback::kReplay:
+      return "restore and replay";
+    case Rollback::kNone:
+      break;
+  }
+  return "none";
+}
+
 // First signal: running requests may finish. Second: they are cut. Third: out.
 void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seconds) {
   signals.SetHandler([&scheduler, drain_seconds](int signal, int count) {
@@ -133,6 +148,7 @@ Status Serve(ServeOptions options) {
           model->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
   LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
           exactness.empty() ? "same request, same text" : "text may depend on other requests: " + exactness);
+  if (info.rollback != Rollback::kDropCells) LogInfo("recurrent memory; rollback: {}", DescribeRollback(info));
   LogInfo("{}", (*speculation)->Description());
 
   LlamaFilterFactory filters(model, info.sequence_length);
@@ -152,6 +168,7 @@ Status Serve(ServeOptions options) {
                                .trained_context = model->TrainedContext(),
                                .embedding_size = model->EmbeddingSize(),
                                .model_fingerprint = model->fingerprint(),
+                               .rollback = DescribeRollback(info),
                                .exactness = exactness,
                                .build = VersionLine()};
   options.http.api_keys = ApiKeys(std::move(*keys));

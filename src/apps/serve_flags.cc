@@ -56,6 +56,10 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-ctk,--cache-type-k", o.context.cache_type_k,
             "type of the K cache: f16, bf16, q8_0, …; default: bf16, with --exact off f16");
   flags.Add("-ctv,--cache-type-v", o.context.cache_type_v, "type of the V cache, likewise");
+  flags
+      .Add("--snapshot-memory", o.context.snapshot_mib,
+           "recurrent models: MiB for earlier states, so that prompts are not read again and wrong drafts taken back")
+      ->check(CLI::Range(0, 1 << 20));
   flags.Switch("-nkvo,--no-kv-offload", o.context.kv_offload, "keep the KV cache in main memory", false);
   const std::map<std::string, Exactness> exactness = {
       {"auto", Exactness::kAuto}, {"pad", Exactness::kPad}, {"off", Exactness::kOff}};

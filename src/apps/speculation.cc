@@ -77,7 +77,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   if (!choices.ok()) return choices.status();
   if (choices->empty()) return speculation;
   const EngineInfo& info = target.engine().info();
-  if (info.recurrent) {
+  if (info.rollback == Rollback::kNone) {
     speculation->why_off_ = ": the memory of this model cannot take tokens back";
     return speculation;
   }
@@ -104,6 +104,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   for (const int rows : {2, 4, 8}) {
     speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
   }
+  settings.policy.free_rollback = FreeRollback(info);
   speculation->speculator_ =
       std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy, info.n_sequences);
   return speculation;
@@ -124,6 +125,7 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& 
         info.n_sequences * (trained > 0 ? std::min(info.sequence_length, trained) : info.sequence_length);
   }
   context.max_outputs = info.n_sequences;
+  context.device_snapshots = false;  // they go back within a batch; a draft is made in one batch per token
   auto draft_engine = LlamaEngine::Create(*model, context, &target.unpadded());
   if (!draft_engine.ok())
     return Status(draft_engine.status().code(), "draft model: " + draft_engine.status().message());

@@ -47,8 +47,8 @@ std::string Settings(const ModelOptions& model, const ContextOptions& context, c
   const std::string how = fmt::format("{} {} {} {} {} {} {}", context.threads, context.threads_batch,
                                       static_cast<int>(context.flash_attention), context.kv_offload,
                                       context.cache_type_k, context.cache_type_v, model.repack);
-  const std::string size = fmt::format("{} {} {} {} {}", info.n_sequences, info.sequence_length, info.max_batch,
-                                       info.micro_batch, info.max_outputs);
+  const std::string size = fmt::format("{} {} {} {} {} {}", info.n_sequences, info.sequence_length, info.max_batch,
+                                       info.micro_batch, info.max_outputs, info.device_snapshots);
   return fmt::format("{}, {}, {}, {}", where, how, size, info.exactness);
 }
 

@@ -29,7 +29,7 @@ class Target {
   std::string key() const;
 
   bool padded() const { return padded_ != nullptr; }
-  bool CanPad() const { return !unpadded_->info().recurrent; }
+  bool CanPad() const { return unpadded_->info().rollback == Rollback::kDropCells; }
   void Pad();
 
   // "" if texts depend on nothing but their requests, as far as is known; else why they may.

@@ -148,6 +148,7 @@ void ModelDrafter::CatchUp(SeqId seq, std::span<const Token> history, int tokens
       if (!Add(seq, seen[memory.tokens.size()], false)) return Forget(seq);
     }
     if (!Decode()) return;
+    model_.engine.Remember(seq);
   }
   memory.agreed = memory.tokens.size();
 }
@@ -188,9 +189,14 @@ void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
       const Token token = committed ? proposal->history[at] : given[at - proposal->history.size()].token;
       readable = Add(seq, token, at + 1 == length);
     }
-    if (readable) answers_.push_back({proposal, 1, batch_.size() - 1});
+    if (!readable) continue;
+    answers_.push_back({proposal, 1, batch_.size() - 1});
+    if (!given.empty()) model_.engine.BeforeDraft(seq, proposal->max_tokens);
   }
   if (!Decode()) answers_.clear();
+  for (const Answer& answer : answers_) {
+    if (answer.proposal->draft.empty()) model_.engine.BeforeDraft(answer.proposal->seq, answer.proposal->max_tokens);
+  }
 }
 
 // Appends the next token to a draft; false if the draft ends here.

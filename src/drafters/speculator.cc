@@ -42,11 +42,15 @@ constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on 
 
 struct Speculator::State {
   State(CostCurve its_curve, const SpeculatorOptions& its_options, const Clock& its_clock)
-      : options(its_options), clock(its_clock), curve(std::move(its_curve)), policy(curve) {}
+      : options(its_options), clock(its_clock), curve(std::move(its_curve)), policy(curve, rollback) {
+    rollback.free_tokens = options.free_rollback;
+  }
 
   const SpeculatorOptions options;
   const Clock& clock;
   CostCurve curve;
+  RollbackCost rollback;
+  RecentMean save_seconds, restore_seconds;
   Policy policy;
   std::vector<Seat> seats;
   std::vector<Slot> slots;
@@ -55,18 +59,20 @@ struct Speculator::State {
 
   // The step being planned.
   std::vector<SpeculationTurn> turns;
-  int fixed_rows = 0, context = 0, draft_rows = 0, committed = 0;
+  int prompt_rows = 0, context = 0, draft_rows = 0, committed = 0;
   double draft_seconds = 0;
 
   // Scratch.
   std::vector<Proposal*> asked;
-  std::vector<Survival> offers;
+  std::vector<SequenceOutlook> offers;        // by turn
   std::vector<std::vector<double>> outlooks;  // by turn
   std::vector<double> survival;
   std::vector<int> rows;
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
   int generating() const { return static_cast<int>(turns.size()); }
+  StepOutlook Step() const { return {offers, prompt_rows, context}; }
+  void OfferNothing();
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
   bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
     const Slot& slot = SlotOf(turn.seq);
@@ -171,7 +177,7 @@ void Speculator::End(SeqId seq, std::span<const Token> history, bool complete) {
 void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, int room) {
   State& state = *state_;
   state.turns.assign(turns.begin(), turns.end());
-  state.fixed_rows = state.generating() + other_rows;
+  state.prompt_rows = other_rows;
   state.draft_rows = state.committed = 0;
   state.draft_seconds = 0;
   if (turns.empty()) return;
@@ -181,6 +187,7 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
     state.SlotOf(turn.seq).draft.Clear();
   }
   state.context = static_cast<int>(tokens / turns.size());
+  state.OfferNothing();
 
   for (Seat& seat : state.seats) {
     if (!seat.drafter->computes()) state.AskLookup(seat);
@@ -191,6 +198,12 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
   state.Trim(room);
 }
 
+// The step without any draft.
+void Speculator::State::OfferNothing() {
+  offers.clear();
+  for (const SpeculationTurn& turn : turns) offers.push_back({turn.rows, {}});
+}
+
 void Speculator::State::AskLookup(Seat& seat) {
   asked.clear();
   for (const SpeculationTurn& turn : turns) {
@@ -198,7 +211,7 @@ void Speculator::State::AskLookup(Seat& seat) {
   }
   if (asked.empty()) return;
   Ask(seat);
-  TakeBetter(seat, policy.LeastSurvival(fixed_rows, generating(), context, 0));
+  TakeBetter(seat, policy.LeastSurvival(Step(), 0));
 }
 
 // A drafter that computes is asked for as many tokens as its record makes worth their cost; out of favour, for a few
@@ -211,13 +224,12 @@ void Speculator::State::AskComputing(Seat& seat) {
     rounds = kTrialRounds;
     if (!TrialAffordable(seat, rounds * seat.round_seconds.value() + ReadingSeconds(seat))) return;
   }
-  if (fixed_rows == generating()) ReadUp(seat, gain);  // prompts in the step go first
+  if (prompt_rows == 0) ReadUp(seat, gain);  // prompts in the step go first
 
   // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
   // (Where four rows cost less than two, two unsure tokens may make a third one pay.)
-  const double row_price = policy.LeastSurvival(fixed_rows, generating(), context, 0);
-  const double making_price =
-      policy.LeastSurvival(fixed_rows, generating(), context, seat.round_seconds.value() / generating()) - row_price;
+  const double row_price = policy.LeastSurvival(Step(), 0);
+  const double making_price = policy.LeastSurvival(Step(), seat.round_seconds.value() / generating()) - row_price;
   asked.clear();
   for (const SpeculationTurn& turn : turns) {
     if (!MayAsk(seat, turn) || seat.drafter->Lag(turn.seq, turn.history) > 0) continue;
@@ -239,9 +251,9 @@ void Speculator::State::AskComputing(Seat& seat) {
 // How many tokens `seat` should draft, and what that adds to the lookups' drafts, in tokens per step; 0 if nothing.
 double Speculator::State::Outlook(Seat& seat, int* rounds) {
   const double round_seconds = seat.round_seconds.value();
-  const double row_price = policy.LeastSurvival(fixed_rows, generating(), context, round_seconds / generating());
+  const double row_price = policy.LeastSurvival(Step(), round_seconds / generating());
   outlooks.resize(turns.size());
-  offers.clear();
+  OfferNothing();
   for (size_t i = 0; i < turns.size(); ++i) {
     const SpeculationTurn& turn = turns[i];
     outlooks[i].clear();
@@ -251,15 +263,16 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
       chance *= seat.acceptance.TypicalAcceptance(turn.seq, place);
       outlooks[i].push_back(chance);
     }
-    if (!outlooks[i].empty()) offers.push_back(outlooks[i]);
+    offers[i].survival = outlooks[i];
   }
-  *rounds =
-      options.always ? options.n_max : policy.ChooseRounds(offers, fixed_rows, generating(), context, round_seconds);
-  if (*rounds == 0) return 0;
-
+  *rounds = options.always ? options.n_max : policy.ChooseRounds(Step(), round_seconds);
+  if (*rounds == 0) {
+    OfferNothing();
+    return 0;
+  }
   const auto most = static_cast<size_t>(*rounds);
   const auto gain = [&](bool with_seat) {
-    offers.clear();
+    OfferNothing();
     for (size_t i = 0; i < turns.size(); ++i) {
       const Slot& slot = SlotOf(turns[i].seq);
       std::vector<double>& outlook = outlooks[i];
@@ -267,16 +280,18 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
       const bool better = with_seat && !outlook.empty() &&
                           (slot.draft.empty() || WorthOf(outlook, row_price) > WorthOf(slot.survival, row_price));
       if (better && !Continues(slot)) {
-        offers.push_back(outlook);
+        offers[i].survival = outlook;
       } else if (!slot.draft.empty()) {
         if (better) outlook.insert(outlook.begin(), slot.survival.begin(), slot.survival.end());
-        offers.push_back(better ? std::span<const double>(outlook) : slot.survival);
+        offers[i].survival = better ? outlook : slot.survival;
       }
     }
-    return policy.Gain(offers, fixed_rows, generating(), context, with_seat ? *rounds * round_seconds : 0);
+    return policy.Gain(Step(), with_seat ? *rounds * round_seconds : 0);
   };
   const double without = gain(false);
-  return std::max(0.0, gain(true) - without);
+  const double with = gain(true);
+  OfferNothing();
+  return std::max(0.0, with - without);
 }
 
 // What it would take `seat` to read all that it has not read of this step's sequences.
@@ -370,19 +385,19 @@ void Speculator::State::TakeBetter(Seat& seat, double row_price) {
 
 // Cuts the drafts down to what is worth verifying in this step.
 void Speculator::State::Trim(int room) {
-  offers.clear();
-  for (const SpeculationTurn& turn : turns) {
-    const Slot& slot = SlotOf(turn.seq);
-    offers.push_back(slot.draft.empty() ? Survival() : Survival(slot.survival));
+  OfferNothing();
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const Slot& slot = SlotOf(turns[i].seq);
+    if (!slot.draft.empty()) offers[i].survival = slot.survival;
   }
   rows.assign(turns.size(), 0);
   if (options.always) {
     for (size_t i = 0; i < turns.size(); ++i) {
-      rows[i] = std::min(static_cast<int>(offers[i].size()), room);
+      rows[i] = std::min(static_cast<int>(offers[i].survival.size()), room);
       room -= rows[i];
     }
   } else {
-    policy.ChooseRows(offers, fixed_rows, generating(), context, room, rows);
+    policy.ChooseRows(Step(), room, rows);
   }
   for (size_t i = 0; i < turns.size(); ++i) {
     Slot& slot = SlotOf(turns[i].seq);
@@ -404,8 +419,9 @@ const Draft& Speculator::draft(SeqId seq) const {
 void Speculator::ObserveStep(double seconds) {
   State& state = *state_;
   state.stepping_seconds += seconds + state.draft_seconds;
-  if (state.turns.empty() || state.fixed_rows != state.generating()) return;
-  const double plain_seconds = state.curve.Seconds(state.fixed_rows, state.context);
+  if (state.turns.empty() || state.prompt_rows > 0) return;
+  const StepOutlook step = state.Step();
+  const double plain_seconds = state.curve.Seconds(step.plain_rows(), state.context);
   for (const SpeculationTurn& turn : state.turns) {
     Slot& slot = state.SlotOf(turn.seq);
     if (!slot.speculates) continue;
@@ -414,10 +430,21 @@ void Speculator::ObserveStep(double seconds) {
     slot.committed = 0;
   }
   // A step of unequal sequences is several parts, whose times nobody knows.
-  const bool one_part = std::all_of(state.rows.begin(), state.rows.end(), [&](int r) { return r == state.rows[0]; });
-  if (one_part) state.curve.Observe(state.fixed_rows + state.draft_rows, state.context, seconds);
-  state.policy.Observe(state.fixed_rows, state.generating(), state.context, state.committed,
-                       seconds + state.draft_seconds);
+  bool one_part = true;
+  for (size_t i = 0; i < state.turns.size(); ++i)
+    one_part = one_part && state.turns[i].rows + state.rows[i] == state.turns[0].rows + state.rows[0];
+  if (one_part) state.curve.Observe(step.fixed_rows() + state.draft_rows, state.context, seconds);
+  state.policy.Observe(step, state.committed, seconds + state.draft_seconds);
+}
+
+void Speculator::ObserveSave(double seconds) {
+  state_->save_seconds.Observe(seconds);
+  state_->rollback.save_seconds = state_->save_seconds.value();
+}
+
+void Speculator::ObserveRestore(double seconds) {
+  state_->restore_seconds.Observe(seconds);
+  state_->rollback.restore_seconds = state_->restore_seconds.value();
 }
 
 void Speculator::Save() {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,13 +33,16 @@ struct SpeculatorOptions {
   bool join = true;             // a draft that ends sure may be continued by another drafter
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
   double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
+  // Draft tokens that the target's memory can take back at no cost; for more it needs a snapshot (Engine::BeforeDraft).
+  int free_rollback = std::numeric_limits<int>::max();
 };
 
 // A sequence that gets its next row in this step.
 struct SpeculationTurn {
   SeqId seq;
   std::span<const Token> history;
-  int room;  // draft tokens that fit before max_tokens or the context's end
+  int room;      // draft tokens that fit before max_tokens or the context's end
+  int rows = 1;  // it has anyway: its next one, and tokens that are decoded again after a rollback
 };
 
 class Speculator {
@@ -64,6 +68,10 @@ class Speculator {
 
   // The step that Plan prepared took `seconds` (decoding, and drawing from its rows).
   void ObserveStep(double seconds);
+
+  // What taking back costs where it is not free: saving a state before a draft, restoring one.
+  void ObserveSave(double seconds);
+  void ObserveRestore(double seconds);
 
   // The server stops: drafters keep what they learned.
   void Save();

@@ -66,6 +66,9 @@ struct World {
   std::vector<int> arrivals = {0};  // when each sequence begins, in tokens of the first
   bool disturbed = false;           // every other 400 tokens the machine takes twice as long
   double noise = 0.12;              // of step times, relative
+  bool replays = false;             // a running state: what follows a wrong token is decoded again
+  double save_cost = 0.02;          // if so, in plain steps: before a draft
+  double restore_cost = 0.03;       // and after a wrong one
 };
 
 // ---- costs ----
@@ -232,10 +235,11 @@ class Simulation {
     }
   }
 
-  // Plain steps per token, the lower the better, of always drafting `length` tokens with `drafter`.
-  double RunFixed(size_t drafter, int length) const {
+  // Plain steps per token, the lower the better, of always drafting `length` tokens with `drafter`; unless `patient`,
+  // also for a sequence that decodes tokens again.
+  double RunFixed(size_t drafter, int length, bool patient = false) const {
     const double draft_cost = world_.drafters[drafter].token_cost;
-    std::vector<int> done(world_.arrivals.size());
+    std::vector<int> done(world_.arrivals.size()), again(world_.arrivals.size());
     std::vector<std::pair<size_t, int>> steps;
     double spent = 0;
     while (true) {
@@ -244,8 +248,8 @@ class Simulation {
       steps.clear();
       for (size_t seq = 0; seq < done.size(); ++seq) {
         if (done[seq] == world_.tokens || !Arrived(seq, done[0])) continue;
-        const int drafted = std::min(length, world_.tokens - done[seq] - 1);
-        widths.push_back(1 + drafted);
+        const int drafted = patient && again[seq] > 0 ? 0 : std::min(length, world_.tokens - done[seq] - 1);
+        widths.push_back(1 + again[seq] + drafted);
         rounds = std::max(rounds, drafted);
         steps.emplace_back(seq, drafted);
       }
@@ -255,6 +259,7 @@ class Simulation {
         int right = 0;
         while (right < drafted && fortunes_[drafter][seq].right[static_cast<size_t>(done[seq] + right)]) ++right;
         done[seq] += right + 1;
+        spent += RollbackCost(drafted, right, &again[seq]) * slowness;
       }
       spent += (CostOf(widths) + rounds * draft_cost) * slowness;
     }
@@ -269,7 +274,9 @@ class Simulation {
           std::make_unique<ScriptedDrafter>(fortunes_[i], world_.drafters[i].token_cost * kPlainSeconds, clock));
     }
     const auto sequences = static_cast<int>(world_.arrivals.size());
+    if (world_.replays) options.free_rollback = 0;
     Speculator speculator(std::move(drafters), Calibration(), options, sequences, clock);
+    std::vector<int> again(world_.arrivals.size());
 
     Random random(seed_ + 1);
     std::vector<std::vector<Token>> histories(world_.arrivals.size(), std::vector<Token>(kPromptTokens));
@@ -286,7 +293,7 @@ class Simulation {
           continue;
         if (!begun[static_cast<size_t>(seq)]) speculator.Begin(seq, history, {}, {});
         begun[static_cast<size_t>(seq)] = true;
-        turns.push_back({seq, history, world_.tokens - done - 1});
+        turns.push_back({seq, history, world_.tokens - done - 1, 1 + again[static_cast<size_t>(seq)]});
       }
       if (turns.empty()) break;
 
@@ -294,13 +301,17 @@ class Simulation {
       speculator.Plan(turns, 0, kMaxRows - static_cast<int>(turns.size()));
       spent += std::chrono::duration<double>(clock.Now() - start).count() / kPlainSeconds;
       std::vector<int> widths;
-      for (const SpeculationTurn& turn : turns) widths.push_back(1 + speculator.draft(turn.seq).size());
+      for (const SpeculationTurn& turn : turns) widths.push_back(turn.rows + speculator.draft(turn.seq).size());
       const double cost = CostOf(widths) * Slowness(static_cast<int>(histories[0].size()) - kPromptTokens);
       spent += cost;
       for (const SpeculationTurn& turn : turns) {
         std::vector<Token>& history = histories[static_cast<size_t>(turn.seq)];
+        const int drafted = speculator.draft(turn.seq).size();
         const int added = Verify(turn.seq, speculator.draft(turn.seq), history);
         speculator.Commit(turn.seq, history, added);
+        spent += RollbackCost(drafted, added - 1, &again[static_cast<size_t>(turn.seq)]);
+        if (world_.replays && drafted > 0) speculator.ObserveSave(world_.save_cost * kPlainSeconds);
+        if (world_.replays && added <= drafted) speculator.ObserveRestore(world_.restore_cost * kPlainSeconds);
         if (static_cast<int>(history.size()) - kPromptTokens == world_.tokens) speculator.End(turn.seq, history, true);
       }
       const double seconds = cost * kPlainSeconds * Noise(random);
@@ -311,7 +322,18 @@ class Simulation {
   }
 
  private:
-  int most_rows() const { return std::max(kMaxRows, (kMostFixed + 1) * static_cast<int>(world_.arrivals.size())); }
+  int most_rows() const {
+    const int most = std::max(kMaxRows, (kMostFixed + 1) * static_cast<int>(world_.arrivals.size()));
+    return world_.replays ? most + world_.tokens : most;  // a fixed length may decode all again and again
+  }
+
+  // What it costs to have drafted; `again`: tokens that the sequence decodes again, before and after.
+  double RollbackCost(int drafted, int right, int* again) const {
+    if (!world_.replays) return 0;
+    const bool wrong = right < drafted;
+    *again = wrong ? *again + 1 + right : 0;
+    return (drafted > 0 ? world_.save_cost : 0) + (wrong ? world_.restore_cost : 0);
+  }
 
   // Sequences of unequal width are computed in parts of equally many rows for each.
   double CostOf(std::vector<int> widths) const {
@@ -375,7 +397,8 @@ TEST_P(SimulationTest, ComesCloseToTheBestFixedLength) {
     int best_length = 0;
     for (size_t drafter = 0; drafter < world.drafters.size(); ++drafter) {
       for (int length = 1; length <= kMostFixed; ++length) {
-        const double fixed = simulation.RunFixed(drafter, length);
+        double fixed = simulation.RunFixed(drafter, length);
+        if (world.replays) fixed = std::min(fixed, simulation.RunFixed(drafter, length, /*patient=*/true));
         if (fixed < best) best_length = length;
         best = std::min(best, fixed);
       }
@@ -444,6 +467,21 @@ void AddMiscalibrated(const std::string& on, const Cost& cost, std::vector<World
   }
 }
 
+void AddReplaying(const std::string& on, const Cost& cost, std::vector<World>& worlds) {
+  std::vector<World> replaying;
+  for (const double chance : {0.5, 0.8, 0.95}) {
+    replaying.push_back({"constant " + Short(chance), kFriendly, cost, {{Constant(chance), Always(0.6)}}});
+  }
+  replaying.push_back({"bursty", kFriendly, cost, {{Bursty(0.98, 60, 0.05, 200), Informed(0.7)}}});
+  replaying.push_back({"confident and always wrong", kHostile, cost, {{Constant(0), Always(0.99)}}});
+  replaying.push_back({"random confidence, right 0.1", kHostile, cost, {{Constant(0.1), Random01()}}});
+  for (World& world : replaying) {
+    world.name += ", replaying" + on;
+    world.replays = true;
+    worlds.push_back(std::move(world));
+  }
+}
+
 std::vector<World> Worlds() {
   std::vector<World> worlds;
   const std::pair<std::string, Cost> curves[] = {
@@ -452,6 +490,7 @@ std::vector<World> Worlds() {
     AddLookups(on, cost, worlds);
     AddHostile(on, cost, worlds);
     AddMiscalibrated(on, cost, worlds);
+    AddReplaying(on, cost, worlds);
   }
   AddComputing(", mild", Mild, worlds);
   AddComputing(", Ice Lake", IceLake, worlds);

@@ -6,16 +6,20 @@
 //
 //   - The memory of a sequence is the tokens 0 .. Length(seq) - 1, each position exactly once.
 //   - Rows of one sequence in a batch are consecutive, begin at Length(seq), and stand in ascending order; sequences of
-//   a batch
-//     stand in ascending order of their id (libllama splits the batch otherwise).
+//     a batch stand in ascending order of their id (libllama splits the batch otherwise).
 //   - Logits of a row depend on the tokens up to that row only: not on the width of the batch, on other sequences, or
-//   on how the
-//     tokens before were cut into batches. Engines for which that does not hold say so in info().exactness.
+//     on how the tokens before were cut into batches. Engines for which that does not hold say so in info().exactness.
+//
+// Memory that holds a running state (recurrent and hybrid models) cannot drop single tokens. Its engine goes back to
+// states it kept, and the caller tells it when one will be needed: BeforeDraft() before rows that may turn out wrong,
+// Remember() where another request may branch off.
 //
 // Not thread-safe: one thread at a time drives an engine. Different engines (a target and its draft model) are
 // independent.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +30,14 @@
 
 namespace outrider {
 
+// How tokens are taken back.
+enum class Rollback {
+  kDropCells,        // each token has memory of its own, which is dropped
+  kDeviceSnapshots,  // a running state: those after the last few rows are kept beside it by the backend
+  kReplay,           // a running state: an earlier one is restored, and the tokens since are decoded again
+  kNone,             // a running state that can only be given up
+};
+
 struct EngineInfo {
   int n_vocab = 0;
   int n_sequences = 0;      // sequences the memory has room for
@@ -33,10 +45,16 @@ struct EngineInfo {
   int max_batch = 0;        // rows one Decode takes
   int micro_batch = 0;      // rows computed at once: a wider batch takes as long as several of these
   int max_outputs = 0;      // rows of one Decode that may want logits
-  bool recurrent = false;   // memory holds a running state: TruncateTo may have to give up more than asked
+  Rollback rollback = Rollback::kDropCells;
+  int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that can be taken back at no cost
   std::string
       exactness;  // "" if logits are independent of the batch's shape; else one sentence saying why they may not be
 };
+
+// Rows of the last batch that can be taken back without BeforeDraft.
+inline int FreeRollback(const EngineInfo& info) {
+  return info.rollback == Rollback::kDropCells ? std::numeric_limits<int>::max() : info.device_snapshots;
+}
 
 class Engine {
  public:
@@ -56,9 +74,20 @@ class Engine {
   virtual Pos Length(SeqId seq) const = 0;
 
   // Shortens the memory of `seq` to at most `length` tokens and returns what is left. That is `length` wherever the
-  // memory can drop single tokens; a recurrent memory may have to fall back to an earlier state, down to 0. The caller
+  // memory can drop single tokens; a running state may have to fall back to an earlier one, down to 0. The caller
   // decodes the tokens between the two again, as the first rows of that sequence's next batch.
   virtual Pos TruncateTo(SeqId seq, Pos length) = 0;
+
+  // What TruncateTo(seq, length) would return.
+  virtual Pos TruncatedLength(SeqId seq, Pos length) const { return std::min(length, Length(seq)); }
+
+  // Rows of `seq` to come are guesses: TruncateTo will not have to fall back behind the present length if they are
+  // wrong. An engine with device snapshots expects `rows` of them, in the next batch, after at least one that is none.
+  virtual void BeforeDraft(SeqId /*seq*/, int /*rows*/) {}
+
+  // Requests to come may share the tokens in memory now: TruncateTo should be able to come back here later. Which of
+  // these places are kept is up to the engine's memory for them.
+  virtual void Remember(SeqId /*seq*/) {}
 
   // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on
   // error the sequence is empty. Only bytes from SaveSequence of the same model and settings are accepted.

@@ -1,5 +1,6 @@
 #include "engine/fake_engine.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,10 @@ void Require(bool holds, const char* what) {
 }  // namespace
 
 FakeEngine::FakeEngine(EngineInfo info, Script script)
-    : info_(std::move(info)), script_(std::move(script)), memory_(static_cast<size_t>(info_.n_sequences)) {}
+    : info_(std::move(info)),
+      script_(std::move(script)),
+      places_(static_cast<size_t>(info_.n_sequences)),
+      memory_(static_cast<size_t>(info_.n_sequences)) {}
 
 FakeEngine::Script FakeEngine::Reciting(std::string text, Pos prompt_length) {
   return [text = std::move(text), prompt_length](std::span<const Token> tokens) -> Token {
@@ -39,6 +43,7 @@ Status FakeEngine::Decode(const Batch& batch) {
   batches_.push_back(batch);
   const bool fails = should_fail_ && should_fail_(batch);
   logits_.assign(static_cast<size_t>(batch.size()), std::nullopt);
+  for (Places& places : places_) places.undoable = -1;
   SeqId last_seq = -1;
   int outputs = 0;
   for (int i = 0; i < batch.size(); ++i) {
@@ -51,6 +56,8 @@ Status FakeEngine::Decode(const Batch& batch) {
     Require(row.pos < info_.sequence_length, "past the end of the context");
     Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
     memory.push_back(row.token);
+    int& undoable = places_[static_cast<size_t>(row.seq)].undoable;
+    undoable = std::min(undoable + 1, info_.device_snapshots);
     if (!row.wants_logits) continue;
     ++outputs;
     auto& logits = logits_[static_cast<size_t>(i)].emplace(static_cast<size_t>(info_.n_vocab), 0.0f);
@@ -67,10 +74,33 @@ std::span<const float> FakeEngine::Logits(int row) {
 }
 
 Pos FakeEngine::TruncateTo(SeqId seq, Pos length) {
-  auto& memory = memory_[static_cast<size_t>(seq)];
   Require(length >= 0, "negative length");
-  if (length < static_cast<Pos>(memory.size())) memory.resize(info_.recurrent ? 0 : static_cast<size_t>(length));
-  return static_cast<Pos>(memory.size());
+  const Pos kept = TruncatedLength(seq, length);
+  memory_[static_cast<size_t>(seq)].resize(static_cast<size_t>(kept));
+  Places& places = places_[static_cast<size_t>(seq)];
+  places.undoable = -1;
+  if (places.before_draft > kept) places.before_draft.reset();
+  std::erase_if(places.remembered, [kept](Pos place) { return place > kept; });
+  return kept;
+}
+
+Pos FakeEngine::TruncatedLength(SeqId seq, Pos length) const {
+  const Places& places = places_[static_cast<size_t>(seq)];
+  if (info_.rollback == Rollback::kDropCells || Length(seq) <= length) return std::min(length, Length(seq));
+  if (length > 0 && Length(seq) - length <= places.undoable) return length;
+  Pos latest = places.before_draft <= length ? places.before_draft.value_or(0) : 0;
+  for (const Pos place : places.remembered) latest = place <= length ? std::max(latest, place) : latest;
+  return latest;
+}
+
+void FakeEngine::BeforeDraft(SeqId seq, int rows) {
+  const bool keeps = info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
+  if (keeps && rows > info_.device_snapshots) places_[static_cast<size_t>(seq)].before_draft = Length(seq);
+}
+
+void FakeEngine::Remember(SeqId seq) {
+  const bool keeps = info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
+  if (keeps) places_[static_cast<size_t>(seq)].remembered.push_back(Length(seq));
 }
 
 Result<std::vector<uint8_t>> FakeEngine::SaveSequence(SeqId seq) {
@@ -83,6 +113,7 @@ Result<std::vector<uint8_t>> FakeEngine::SaveSequence(SeqId seq) {
 Status FakeEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) {
   auto& memory = memory_[static_cast<size_t>(seq)];
   memory.clear();
+  places_[static_cast<size_t>(seq)] = {};
   if (state.size() != static_cast<size_t>(length) * sizeof(Token)) return InvalidArgument("not a saved sequence");
   memory.resize(static_cast<size_t>(length));
   if (!state.empty()) std::memcpy(memory.data(), state.data(), state.size());

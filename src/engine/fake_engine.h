@@ -1,5 +1,6 @@
 // FakeEngine: an engine whose next token is a function of the tokens so far. For scheduler and policy tests, which run
-// on it in milliseconds. It records every batch and aborts the test on any breach of Engine's contract.
+// on it in milliseconds. It records every batch and aborts the test on any breach of Engine's contract. Its memory goes
+// back as info.rollback says: a running state only to places it was told of.
 #pragma once
 
 #include <functional>
@@ -29,6 +30,9 @@ class FakeEngine : public Engine {
   std::span<const float> Logits(int row) override;
   Pos Length(SeqId seq) const override { return static_cast<Pos>(memory_[static_cast<size_t>(seq)].size()); }
   Pos TruncateTo(SeqId seq, Pos length) override;
+  Pos TruncatedLength(SeqId seq, Pos length) const override;
+  void BeforeDraft(SeqId seq, int rows) override;
+  void Remember(SeqId seq) override;
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
 
@@ -38,8 +42,16 @@ class FakeEngine : public Engine {
   void FailWhile(std::function<bool(const Batch&)> should_fail) { should_fail_ = std::move(should_fail); }
 
  private:
+  // Where a running state can go back to.
+  struct Places {
+    int undoable = 0;  // rows of the last batch
+    std::optional<Pos> before_draft;
+    std::vector<Pos> remembered;
+  };
+
   const EngineInfo info_;
   const Script script_;
+  std::vector<Places> places_;
   std::vector<std::vector<Token>> memory_;
   std::vector<Batch> batches_;
   std::vector<std::optional<std::vector<float>>> logits_;  // of the last batch, by row

@@ -42,7 +42,9 @@ struct ContextOptions {
   FlashAttention flash_attention = FlashAttention::kAuto;
   std::string cache_type_k;  // f32, f16, bf16, q8_0, …; "" = bf16 where exactness asks for it, else f16
   std::string cache_type_v;
-  bool kv_offload = true;  // keep the memory on the device of its layer
+  bool kv_offload = true;        // keep the memory on the device of its layer
+  int snapshot_mib = 256;        // recurrent models: memory for earlier states to go back to
+  bool device_snapshots = true;  // recurrent models: the backend keeps the last few states too, where it can
   Exactness exactness = Exactness::kAuto;
 };
 

@@ -10,7 +10,7 @@ PaddedEngine::PaddedEngine(Engine& engine, int rows, Pos memory_block)
       rows_(std::min({rows, engine.info().max_batch, engine.info().micro_batch, engine.info().max_outputs})),
       memory_block_(memory_block),
       info_(engine.info()) {
-  assert(!info_.recurrent && "padding could not be taken back");
+  assert(info_.rollback == Rollback::kDropCells && "padding could not be taken back");
   info_.sequence_length -= rows_;
   info_.micro_batch = rows_;
   info_.exactness.clear();

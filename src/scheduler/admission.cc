@@ -128,13 +128,21 @@ void Scheduler::TakePending() {
       static_cast<int>(std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy(); }));
 }
 
-// The idle sequence whose memory shares the longest prefix with the prompt; the least recently used of equals.
+// Tokens of the prompt that are in the memory of `sequence` and can be gone on from. The last one is always decoded:
+// its row tells the first token of the answer.
+Pos Scheduler::Reusable(const Sequence& sequence, const GenerationRequest& request) const {
+  if (!request.reuse_prefix) return 0;
+  const size_t shared = std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1);
+  return engine_.TruncatedLength(sequence.id, static_cast<Pos>(shared));
+}
+
+// The idle sequence with the most to go on from; the least recently used of equals.
 Sequence* Scheduler::ChooseSequence(const GenerationRequest& request) {
   Sequence* best = nullptr;
-  size_t best_prefix = 0;
+  Pos best_prefix = 0;
   for (Sequence& sequence : sequences_) {
     if (sequence.busy() || (request.slot >= 0 && request.slot != sequence.id)) continue;
-    const size_t prefix = request.reuse_prefix ? CommonPrefix(sequence.tokens, request.prompt) : 0;
+    const Pos prefix = Reusable(sequence, request);
     if (best == nullptr || prefix > best_prefix || (prefix == best_prefix && sequence.last_used < best->last_used)) {
       best = &sequence;
       best_prefix = prefix;
@@ -145,10 +153,7 @@ Sequence* Scheduler::ChooseSequence(const GenerationRequest& request) {
 
 void Scheduler::Begin(Sequence& sequence, PendingRequest pending) {
   const GenerationRequest& request = pending.generation->request();
-  // The last token of the prompt is always decoded: its row tells the first token of the answer.
-  const size_t reusable =
-      request.reuse_prefix ? std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1) : 0;
-  const Pos kept = engine_.TruncateTo(sequence.id, static_cast<Pos>(reusable));
+  const Pos kept = engine_.TruncateTo(sequence.id, Reusable(sequence, request));
   sequence.tokens = request.prompt;
   sequence.prompt_length = static_cast<Pos>(request.prompt.size());
   sequence.text = TextStream(request.stop);

@@ -70,6 +70,7 @@ struct GenerationTimings {
 
   int drafted_tokens = 0;  // verified
   int accepted_tokens = 0;
+  int replayed_tokens = 0;  // decoded again, because a running state could only go back behind them
 
   // What the steps after the first token were made of.
   double draft_ms = 0;     // drafters

@@ -92,67 +92,100 @@ bool Scheduler::Step() {
   return !turns_.empty();
 }
 
-// Every generating sequence gets its next row. Prompts share what is left, oldest first: one slice while others
-// generate, so that nobody waits longer than that for a token; as much as the backend computes at once otherwise.
+// Every generating sequence gets its next row, after those of tokens that a rollback took along. Prompts share what is
+// left, oldest first: one slice while others generate, so that nobody waits longer than that for a token; as much as
+// the backend computes at once otherwise.
 void Scheduler::Plan() {
   turns_.clear();
   const bool alone =
       std::any_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
-  int generating = 0;
+  int generating_rows = 0;
   for (Sequence& sequence : sequences_) {
     if (!sequence.busy() || (alone && !sequence.suspect)) continue;
-    const int missing = static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
-    turns_.push_back({&sequence, missing});
-    generating += missing == 1 ? 1 : 0;
+    turns_.push_back({&sequence, Missing(sequence)});
+    if (GoesOn(turns_.back())) generating_rows += turns_.back().rows;
     if (alone) break;
   }
   const EngineInfo& info = engine_.info();
-  ShareRows(std::min(generating > 0 ? options_.prompt_slice : info.micro_batch, info.max_batch - generating));
+  const int slice = generating_rows > 0 ? options_.prompt_slice : info.micro_batch;
+  ShareRows(std::min(slice, info.max_batch - generating_rows));
 }
 
-// Cuts the turns that miss more than their next row down to `rows` together, oldest request first; those that get none
+// Committed tokens that are not in memory.
+int Scheduler::Missing(const Sequence& sequence) const {
+  return static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
+}
+
+// Whether the turn needs its next row only, or a few before it again; a prompt otherwise.
+bool Scheduler::GoesOn(const Turn& turn) const {
+  const EngineInfo& info = engine_.info();
+  return turn.rows == 1 || (turn.sequence->generating() &&
+                            turn.rows <= std::min(options_.prompt_slice, info.max_batch / info.n_sequences));
+}
+
+// Cuts the turns of prompts down to `rows` together, oldest request first; those that get none
 // sit this step out. Nobody gets more rows than the oldest, and nobody but the oldest a piece that fills the rest:
 // libllama computes a batch in parts of equally many rows per sequence, and small parts waste the machine.
 void Scheduler::ShareRows(int rows) {
   prompts_.clear();
   for (Turn& turn : turns_) {
-    if (turn.rows > 1) prompts_.push_back(&turn);
+    if (!GoesOn(turn)) prompts_.push_back(&turn);
   }
   std::sort(prompts_.begin(), prompts_.end(),
             [](const Turn* a, const Turn* b) { return a->sequence->submitted < b->sequence->submitted; });
   for (Turn* turn : prompts_) {
     const int wanted = std::min(turn->rows, prompts_.front()->rows);
     turn->rows = turn == prompts_.front() ? std::min(wanted, rows) : (wanted <= rows ? wanted : 0);
+    LeaveTail(*turn);
     rows -= turn->rows;
   }
   std::erase_if(turns_, [](const Turn& turn) { return turn.rows == 0; });
 }
 
+// A running state can be remembered only between steps. The best place is shortly before the end of a prompt: who asks
+// again, or asks something else, shares what lies before.
+void Scheduler::LeaveTail(Turn& turn) const {
+  constexpr int kTail = 32, kWorthwhile = 256;  // tokens
+  const bool ends = turn.rows == Missing(*turn.sequence);
+  if (engine_.info().rollback != Rollback::kDropCells && ends && turn.rows >= kWorthwhile) turn.rows -= kTail;
+}
+
 // Sequences past their first token may have drafts verified along with their next row.
 void Scheduler::Draft() {
   speculation_turns_.clear();
-  int rows = 0;
+  int rows = 0, speculating_rows = 0;
   for (const Turn& turn : turns_) {
     rows += turn.rows;
-    if (MaySpeculate(turn))
-      speculation_turns_.push_back({turn.sequence->id, turn.sequence->tokens, DraftRoom(*turn.sequence)});
+    if (!MaySpeculate(turn)) continue;
+    const Sequence& sequence = *turn.sequence;
+    speculation_turns_.push_back({sequence.id, sequence.tokens, DraftRoom(sequence), turn.rows});
+    speculating_rows += turn.rows;
   }
-  const int speculating = static_cast<int>(speculation_turns_.size());
   const EngineInfo& info = engine_.info();
   const int room = std::min(info.max_batch - rows, info.max_outputs - static_cast<int>(turns_.size()));
-  Timed(&GenerationTimings::draft_ms, [&] { speculator_->Plan(speculation_turns_, rows - speculating, room); });
+  Timed(&GenerationTimings::draft_ms, [&] { speculator_->Plan(speculation_turns_, rows - speculating_rows, room); });
 
   batch_.Clear();
   for (Turn& turn : turns_) {
     if (MaySpeculate(turn)) turn.draft = speculator_->draft(turn.sequence->id).tokens;
+    if (!turn.draft.empty()) PrepareRollback(turn);
     AddRows(turn);
   }
 }
 
+void Scheduler::PrepareRollback(const Turn& turn) {
+  const auto drafted = static_cast<int>(turn.draft.size());
+  if (drafted <= FreeRollback(engine_.info())) return;
+  const TimePoint start = clock_.Now();
+  engine_.BeforeDraft(turn.sequence->id, drafted);
+  const double ms = Milliseconds(clock_.Now() - start);
+  turn.sequence->timings.rollback_ms += ms;
+  speculator_->ObserveSave(ms / 1000);
+}
+
 bool Scheduler::MaySpeculate(const Turn& turn) const {
   const Sequence& sequence = *turn.sequence;
-  const bool last_only = engine_.Length(sequence.id) + 1 == static_cast<Pos>(sequence.tokens.size());
-  return last_only && turn.rows == 1 && sequence.generating() && !sequence.suspect;
+  return sequence.generating() && !sequence.suspect && GoesOn(turn) && turn.rows == Missing(sequence);
 }
 
 // Until max_tokens or the context's end.
@@ -164,7 +197,7 @@ int Scheduler::TokensLeft(const Sequence& sequence) const {
 
 // Draft tokens that fit, with the token that follows them.
 int Scheduler::DraftRoom(const Sequence& sequence) const {
-  return engine_.info().recurrent ? 0 : TokensLeft(sequence) - 1;  // recurrent memory cannot take single tokens back
+  return engine_.info().rollback == Rollback::kNone ? 0 : TokensLeft(sequence) - 1;
 }
 
 // The next `turn.rows` tokens that are not in memory yet. The last committed one tells what follows, and so does each
@@ -254,6 +287,7 @@ bool Scheduler::KeepDrawn(const Turn& turn, int row, Token token) {
 void Scheduler::Commit() {
   for (const Turn& turn : turns_) {
     turn.sequence->suspect = false;
+    if (!turn.sequence->generating()) engine_.Remember(turn.sequence->id);
     if (turn.logits_row >= 0) CommitDrawn(turn);
   }
   speculator_->ObserveStep(Milliseconds(clock_.Now() - decode_start_) / 1000);
@@ -283,11 +317,7 @@ void Scheduler::CommitDrawn(const Turn& turn) {
   speculator_->Commit(sequence.id, sequence.tokens, added);
   // What the draft got wrong, or what was foreseen past the end, leaves the memory.
   const Pos right = static_cast<Pos>(before) + accepted;
-  if (engine_.Length(sequence.id) > right) {
-    const TimePoint start = clock_.Now();
-    engine_.TruncateTo(sequence.id, right);
-    sequence.timings.rollback_ms += Milliseconds(clock_.Now() - start);
-  }
+  if (engine_.Length(sequence.id) > right) TakeBack(sequence, right);
   if (end) {
     Finish(sequence, *end, *end == FinishReason::kError ? NothingToDraw(sequence.generation->request()) : Status());
     return;
@@ -296,6 +326,15 @@ void Scheduler::CommitDrawn(const Turn& turn) {
   sequence.text.Release(/*last=*/false, &chunk);
   chunk.timings = sequence.timings;
   if (!chunk.text.empty() || !chunk.tokens.empty()) sequence.generation->Push(std::move(chunk));
+}
+
+void Scheduler::TakeBack(Sequence& sequence, Pos length) {
+  const TimePoint start = clock_.Now();
+  const Pos kept = engine_.TruncateTo(sequence.id, length);
+  const double ms = Milliseconds(clock_.Now() - start);
+  sequence.timings.rollback_ms += ms;
+  sequence.timings.replayed_tokens += length - kept;
+  if (kept < length) speculator_->ObserveRestore(ms / 1000);
 }
 
 // Adds a token that the target said to the sequence and its text; tells whether, and why, the generation ends with it.

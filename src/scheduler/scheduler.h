@@ -96,9 +96,15 @@ class Scheduler {
   Status Check(const GenerationRequest& request) const;
   std::optional<FinishReason> Lost(const Generation& generation, TimePoint submitted, TimePoint now) const;
   Sequence* ChooseSequence(const GenerationRequest& request);
+  Pos Reusable(const Sequence& sequence, const GenerationRequest& request) const;
   void TakePending();
   void Begin(Sequence& sequence, PendingRequest request);
+  int Missing(const Sequence& sequence) const;
+  bool GoesOn(const Turn& turn) const;
   void ShareRows(int rows);
+  void LeaveTail(Turn& turn) const;
+  void PrepareRollback(const Turn& turn);
+  void TakeBack(Sequence& sequence, Pos length);
   void AddRows(Turn& turn);
   Token DrawRow(const Turn& turn, int row);
   VerifyMode ModeFor(const GenerationRequest& request) const;

@@ -193,9 +193,9 @@ TEST(SchedulerTest, AFollowUpDecodesOnlyWhatIsNew) {
   EXPECT_EQ(chunk_again.text, chunk.text);
 }
 
-TEST(SchedulerTest, ARecurrentMemoryStartsOverWhereItCannotGoBack) {
+TEST(SchedulerTest, AMemoryThatCannotGoBackStartsOver) {
   EngineInfo info = SmallEngine(1);
-  info.recurrent = true;
+  info.rollback = Rollback::kNone;
   House house(info);
   auto generation = house.Submit(Request("shared beginning, first", 4));
   house.RunAll();
@@ -205,6 +205,40 @@ TEST(SchedulerTest, ARecurrentMemoryStartsOverWhereItCannotGoBack) {
   const Chunk chunk = Collect(*generation);
   EXPECT_EQ(chunk.completion->timings.cached_tokens, 0);
   EXPECT_EQ(chunk.completion->timings.prompt_tokens, 24);
+}
+
+TEST(SchedulerTest, ARunningStateGoesBackToWhatItRemembers) {
+  EngineInfo info = SmallEngine(1, 1000);
+  info.rollback = Rollback::kReplay;
+  info.max_batch = info.micro_batch = 512;
+  House house(info);
+  const std::string prompt(400, 'p');
+  const auto run = [&](const std::string& text) {
+    auto generation = house.Submit(Request(text, 4));
+    house.RunAll();
+    return Collect(*generation).completion->timings.cached_tokens;
+  };
+  EXPECT_EQ(run(prompt), 0);
+  EXPECT_EQ(run(prompt), 400 - 32) << "asked again: from shortly before its end";
+  EXPECT_EQ(run(prompt + "and more"), 400) << "continued: from its end";
+  EXPECT_EQ(run(std::string(390, 'p') + "something else"), 400 - 32);
+  EXPECT_EQ(run("something else"), 0);
+}
+
+TEST(SchedulerTest, ARequestGoesWhereItCanGoOnFromMost) {
+  EngineInfo info = SmallEngine(2);
+  info.rollback = Rollback::kReplay;
+  House house(info);
+  auto longer = house.Submit(Request("shared beginning, and then something of its own", 4));
+  auto shorter = house.Submit(Request("shared beginning", 4));
+  house.RunAll();
+  Collect(*longer);
+  const int slot = Collect(*shorter).completion->slot;
+  auto next = house.Submit(Request("shared beginning, but another end", 4));
+  house.RunAll();
+  const Chunk chunk = Collect(*next);
+  EXPECT_EQ(chunk.completion->slot, slot) << "the longer one shares more, but cannot go back to it";
+  EXPECT_EQ(chunk.completion->timings.cached_tokens, 16);
 }
 
 TEST(SchedulerTest, TheQueueIsFirstInFirstOutAndBounded) {
@@ -382,7 +416,9 @@ TEST(SchedulerTest, RunsInAThreadOfItsOwn) {
 RC_GTEST_PROP(SchedulerTest, EveryRequestGetsItsPlainText, ()) {
   const auto script = FakeEngine::Hashing(256);
   EngineInfo info = SmallEngine(*rc::gen::inRange(1, 4), 80);
-  info.recurrent = *rc::gen::arbitrary<bool>();
+  info.rollback =
+      *rc::gen::element(Rollback::kDropCells, Rollback::kDeviceSnapshots, Rollback::kReplay, Rollback::kNone);
+  if (info.rollback == Rollback::kDeviceSnapshots) info.device_snapshots = *rc::gen::inRange(1, 5);
   SchedulerOptions options;
   options.prompt_slice = *rc::gen::inRange(1, 40);
   House house(info, script, options);

@@ -132,7 +132,11 @@ RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecoding, ()) {
     requests.push_back(request);
   }
   ManualClock clock;
-  FakeEngine plain_engine(SmallEngine(), script), engine(SmallEngine(), script);
+  EngineInfo info = SmallEngine();
+  info.rollback =
+      *rc::gen::element(Rollback::kDropCells, Rollback::kDeviceSnapshots, Rollback::kReplay, Rollback::kNone);
+  if (info.rollback == Rollback::kDeviceSnapshots) info.device_snapshots = *rc::gen::inRange(1, 9);
+  FakeEngine plain_engine(SmallEngine(), script), engine(info, script);
   const auto expected = RunAll(requests, nullptr, clock, plain_engine);
   const double right = *rc::gen::elementOf(std::vector<double>{0, 0.3, 0.8, 1});
   const int n_max = *rc::gen::inRange(1, 20);
@@ -188,14 +192,50 @@ TEST(SpeculationTest, NothingIsDraftedWhileTokensAreReadAgain) {
   EXPECT_GT(failures, 0);
 }
 
-TEST(SpeculationTest, ARecurrentEngineIsNotAskedToTakeTokensBack) {
+TEST(SpeculationTest, AnEngineThatCannotTakeTokensBackIsNotAskedTo) {
   ManualClock clock;
   EngineInfo info = SmallEngine();
-  info.recurrent = true;
+  info.rollback = Rollback::kNone;
   const auto script = FakeEngine::Hashing(200);
   FakeEngine engine(info, script);
   RunAll({Request("abc", 20)}, Speculating(script, 0.5, 6, clock), clock, engine);
   for (size_t i = 1; i < engine.batches().size(); ++i) EXPECT_EQ(engine.batches()[i].size(), 1);
+}
+
+// Tokens that a running state lost with a wrong draft ride in the next step: none has to be decoded by itself.
+TEST(SpeculationTest, TokensAreReplayedAlongTheWay) {
+  ManualClock clock;
+  EngineInfo info = SmallEngine();
+  info.rollback = Rollback::kReplay;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine plain_engine(SmallEngine(), script), engine(info, script);
+  const std::vector<GenerationRequest> requests = {Request("abc", 12)};
+  const auto expected = RunAll(requests, nullptr, clock, plain_engine);
+  EXPECT_EQ(RunAll(requests, Speculating(script, 0, 3, clock), clock, engine), expected);
+  EXPECT_EQ(engine.batches().size(), plain_engine.batches().size());
+  EXPECT_EQ(engine.batches()[1].size(), 1 + 3);
+  EXPECT_EQ(engine.batches()[2].size(), 2 + 3) << "the token that was right, the next one, and a draft";
+}
+
+TEST(SpeculationTest, ReplaysDoNotGrowForEver) {
+  ManualClock clock;
+  EngineInfo info = SmallEngine();
+  info.rollback = Rollback::kReplay;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(info, script);
+  RunAll({Request("abc", 110)}, Speculating(script, 0, 3, clock), clock, engine);
+  for (const Batch& batch : engine.batches()) EXPECT_LE(batch.size(), info.max_batch / info.n_sequences + 3);
+}
+
+TEST(SpeculationTest, DeviceSnapshotsTakeShortDraftsBackWithoutAReplay) {
+  ManualClock clock;
+  EngineInfo info = SmallEngine();
+  info.rollback = Rollback::kDeviceSnapshots;
+  info.device_snapshots = 3;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(info, script);
+  RunAll({Request("abc", 12)}, Speculating(script, 0, 3, clock), clock, engine);
+  for (size_t i = 1; i < engine.batches().size(); ++i) EXPECT_LE(engine.batches()[i].size(), 1 + 3);
 }
 
 // With a flat distribution and a drafter that always proposes the most likely token, accepting it too often shows.

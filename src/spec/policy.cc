@@ -15,6 +15,10 @@ constexpr double kUpside = 2;
 constexpr double kTrialShare = 0.003;  // of all tokens
 constexpr double kMostCredit = 4;      // tokens
 
+// What a step without drafts costs after a rollback, in what it would at the usual speed-up: drafts are made when they
+// are better than usual. (From simulation.)
+constexpr double kPlainStepLoss = 2;
+
 // Trials of plain steps while drafts pay: the more often, the further off the last one was.
 constexpr double kSurprise = 0.3;
 constexpr int kLeastInterval = 8;  // steps
@@ -28,72 +32,106 @@ double Policy::Rate(int generating, int context) const {
 
 // A token gained now saves the time it would have taken later. How soon the tokens that follow come is between what was
 // usual lately and what the best of these options promises.
-double Policy::RateWith(int generating, int context, double draft_seconds) const {
+double Policy::RateWith(const StepOutlook& step, double draft_seconds) const {
   double here = 0;
   for (const Option& option : options_)
-    here = std::max(here, (generating + option.tokens) / (option.seconds + draft_seconds));
-  const double lately = Rate(generating, context);
-  return std::max(std::sqrt(lately * here), generating / curve_.Seconds(generating, context));
+    here = std::max(here, (step.generating() + option.tokens) / (option.seconds + draft_seconds));
+  const double lately = Rate(step.generating(), step.context);
+  return std::max(std::sqrt(lately * here), step.generating() / curve_.Seconds(step.generating(), step.context));
 }
 
-// The rows a step has anyway: one of each generating sequence, and those of a prompt.
-void Policy::BeginStep(int fixed_rows, int generating) {
-  const int prompt_rows = fixed_rows - generating;
-  sequences_at_.assign(static_cast<size_t>(std::max(prompt_rows, 1)), prompt_rows > 0 ? 1 : 0);
-  sequences_at_[0] += generating;
+// The rows a step has anyway.
+void Policy::BeginOptions(const StepOutlook& step) {
+  sequences_at_.assign(static_cast<size_t>(step.prompt_rows), 1);
+  for (const SequenceOutlook& sequence : step.sequences) {
+    const auto rows = static_cast<size_t>(sequence.rows);
+    if (sequences_at_.size() < rows) sequences_at_.resize(rows);
+    for (size_t row = 0; row < rows; ++row) ++sequences_at_[row];
+  }
+  tokens_so_far_ = rollback_so_far_ = 0;
+  risks_.assign(step.sequences.size(), {});
 }
 
-// `sequences` more of the sequences have more than `place` + 1 rows.
-void Policy::AddRows(size_t place, int sequences) {
-  if (sequences_at_.size() <= place + 1) sequences_at_.resize(place + 2);
-  sequences_at_[place + 1] += sequences;
+// The token at `place` of the draft of sequence `which` joins the rows.
+void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
+  const SequenceOutlook& sequence = step.sequences[which];
+  const size_t row = static_cast<size_t>(sequence.rows) + place;
+  if (sequences_at_.size() <= row) sequences_at_.resize(row + 1);
+  ++sequences_at_[row];
+  tokens_so_far_ += sequence.survival[place];
+
+  // With one more token there is one more way to be wrong by more than can be taken back for nothing: if exactly
+  // `right` tokens are right.
+  const int right = static_cast<int>(place) - rollback_.free_tokens;
+  if (right < 0) return;
+  const auto i = static_cast<size_t>(right);
+  const double plain = curve_.Seconds(step.generating(), step.context);
+  const double chance = (right == 0 ? 1 : sequence.survival[i - 1]) - sequence.survival[i];
+  Risk& risk = risks_[which];
+  risk.chance += chance;
+  risk.replay_seconds +=
+      chance * std::max(0.0, curve_.Seconds(step.generating() + sequence.rows + right, step.context) - plain);
+
+  // Tokens are decoded again in every step until a draft is right to its end, or until there is a step without one,
+  // which costs what a draft would have gained.
+  const double till_right = risk.replay_seconds / std::max(sequence.survival[place], 1e-9);
+  const double till_plain = risk.replay_seconds + kPlainStepLoss * risk.chance * plain * (1 - 1 / speed_up_);
+  const double seconds =
+      rollback_.save_seconds + risk.chance * rollback_.restore_seconds + std::min(till_right, till_plain);
+  rollback_so_far_ += seconds - risk.seconds;
+  risk.seconds = seconds;
+}
+
+void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
+  const double seconds = curve_.StepSeconds(sequences_at_, step.context) + rollback_so_far_ + draft_seconds;
+  options_.push_back({tokens_so_far_, seconds});
 }
 
 // options_[n] = the n best rows; order_[n] = which draft has the next row after that. With several drafts also each
 // common length, since sequences of unequal width are computed in parts.
-void Policy::ListOptions(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows) {
+void Policy::ListOptions(const StepOutlook& step, int most_rows) {
   const auto less = [](const Next& a, const Next& b) { return a.survival < b.survival; };
   next_.clear();
   order_.clear();
-  BeginStep(fixed_rows, generating);
-  options_.assign(1, {0, curve_.StepSeconds(sequences_at_, context)});
-  for (size_t draft = 0; draft < drafts.size(); ++draft) {
-    if (!drafts[draft].empty()) next_.push_back({drafts[draft][0], draft, 0});
+  options_.clear();
+  BeginOptions(step);
+  AddOption(step, 0);
+  for (size_t i = 0; i < step.sequences.size(); ++i) {
+    if (!step.sequences[i].survival.empty()) next_.push_back({step.sequences[i].survival[0], i, 0});
   }
+  const bool several = next_.size() > 1;
   std::make_heap(next_.begin(), next_.end(), less);
   for (int rows = 1; rows <= most_rows && !next_.empty(); ++rows) {
     std::pop_heap(next_.begin(), next_.end(), less);
     Next& next = next_.back();
-    AddRows(next.place, 1);
-    options_.push_back({options_.back().tokens + next.survival, curve_.StepSeconds(sequences_at_, context)});
-    order_.push_back(next.draft);
-    if (++next.place < drafts[next.draft].size()) {
-      next.survival = drafts[next.draft][next.place];
+    const SequenceOutlook& sequence = step.sequences[next.sequence];
+    AddToken(step, next.sequence, next.place);
+    AddOption(step, 0);
+    order_.push_back(next.sequence);
+    if (++next.place < sequence.survival.size()) {
+      next.survival = sequence.survival[next.place];
       std::push_heap(next_.begin(), next_.end(), less);
     } else {
       next_.pop_back();
     }
   }
   levels_begin_ = options_.size();
-  if (drafts.size() > 1) ListLevels(drafts, fixed_rows, generating, context, most_rows);
+  if (several) ListLevels(step, most_rows);
 }
 
 // options_[levels_begin_ + n] = the first n + 1 tokens of every draft.
-void Policy::ListLevels(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows) {
-  BeginStep(fixed_rows, generating);
-  double tokens = 0;
+void Policy::ListLevels(const StepOutlook& step, int most_rows) {
+  BeginOptions(step);
   int rows = 0;
   for (size_t place = 0;; ++place) {
     int longer = 0;
-    for (const Survival& draft : drafts) {
-      if (place >= draft.size()) continue;
-      tokens += draft[place];
-      ++longer;
-    }
+    for (const SequenceOutlook& sequence : step.sequences) longer += place < sequence.survival.size() ? 1 : 0;
     rows += longer;
     if (longer == 0 || rows > most_rows) return;
-    AddRows(place, longer);
-    options_.push_back({tokens, curve_.StepSeconds(sequences_at_, context)});
+    for (size_t i = 0; i < step.sequences.size(); ++i) {
+      if (place < step.sequences[i].survival.size()) AddToken(step, i, place);
+    }
+    AddOption(step, 0);
   }
 }
 
@@ -111,13 +149,14 @@ size_t Policy::BestOption(double rate) const {
 
 // The curve may be wrong about rows that it has not seen for long. Those that might pay after all are tried, as far as
 // there is credit for what that is expected to cost.
-size_t Policy::OrTrial(size_t best, double rate, int fixed_rows, int context) {
+size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
+  const int fixed_rows = step.fixed_rows();
   const double gain = GainOf(best, rate);
   size_t trial = best;
   double most = gain;
   for (size_t option = 1; option < options_.size(); ++option) {
     const double uncertainty =
-        curve_.Uncertainty(fixed_rows + static_cast<int>(option), fixed_rows + static_cast<int>(best), context);
+        curve_.Uncertainty(fixed_rows + static_cast<int>(option), fixed_rows + static_cast<int>(best), step.context);
     const double loss = gain - GainOf(option, rate);
     const double hope = gain - loss + kOptimism * uncertainty * rate * options_[option].seconds;
     if (hope <= most || loss > credit_ || hope - gain < kUpside * loss) continue;
@@ -128,70 +167,70 @@ size_t Policy::OrTrial(size_t best, double rate, int fixed_rows, int context) {
   return trial;
 }
 
-void Policy::ChooseRows(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows,
-                        std::span<int> rows) {
+void Policy::ChooseRows(const StepOutlook& step, int most_rows, std::span<int> rows) {
   std::fill(rows.begin(), rows.end(), 0);
-  ListOptions(drafts, fixed_rows, generating, context, most_rows);
-  const double rate = RateWith(generating, context, 0);
+  ListOptions(step, most_rows);
+  const double rate = RateWith(step, 0);
   size_t chosen = BestOption(rate);
   trying_plain_ = false;
-  if (fixed_rows == generating) {  // steps with prompts in them teach nothing
-    if (drafts.size() == 1) chosen = OrTrial(chosen, rate, fixed_rows, context);
-    trying_plain_ = chosen > 0 && ++steps_since_plain_ >= plain_interval_;
-    if (chosen == 0 || trying_plain_) steps_since_plain_ = 0;
+  if (step.prompt_rows == 0) {  // steps with prompts in them teach nothing
+    if (step.generating() == 1) chosen = OrTrial(chosen, rate, step);
+    if (chosen > 0 && ++steps_since_plain_ >= plain_interval_) chosen = 0;
+    // After a rollback a step without drafts is not a plain one yet, but the next will be.
+    if (chosen == 0 && step.fixed_rows() == step.generating()) {
+      trying_plain_ = steps_since_plain_ >= plain_interval_;
+      steps_since_plain_ = 0;
+    }
   }
-  if (trying_plain_) return;
   if (chosen < levels_begin_) {
     for (size_t i = 0; i < chosen; ++i) ++rows[order_[i]];
   } else {
     const size_t length = chosen - levels_begin_ + 1;
-    for (size_t i = 0; i < drafts.size(); ++i) rows[i] = static_cast<int>(std::min(length, drafts[i].size()));
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i] = static_cast<int>(std::min(length, step.sequences[i].survival.size()));
   }
 }
 
-int Policy::ChooseRounds(std::span<const Survival> expected, int fixed_rows, int generating, int context,
-                         double round_seconds) {
-  BeginStep(fixed_rows, generating);
-  options_.assign(1, {0, curve_.StepSeconds(sequences_at_, context)});
+int Policy::ChooseRounds(const StepOutlook& step, double round_seconds) {
+  options_.clear();
+  BeginOptions(step);
+  AddOption(step, 0);
   for (size_t round = 0;; ++round) {
-    double tokens = 0;
-    int drafting = 0;
-    for (const Survival& draft : expected) {
-      if (round >= draft.size()) continue;
-      tokens += draft[round];
-      ++drafting;
+    bool drafting = false;
+    for (size_t i = 0; i < step.sequences.size(); ++i) {
+      if (round >= step.sequences[i].survival.size()) continue;
+      AddToken(step, i, round);
+      drafting = true;
     }
-    if (drafting == 0) break;
-    AddRows(round, drafting);
-    const double drafted_seconds = static_cast<double>(round + 1) * round_seconds;
-    options_.push_back({options_.back().tokens + tokens, curve_.StepSeconds(sequences_at_, context) + drafted_seconds});
+    if (!drafting) break;
+    AddOption(step, static_cast<double>(round + 1) * round_seconds);
   }
-  return static_cast<int>(BestOption(RateWith(generating, context, 0)));
+  return static_cast<int>(BestOption(RateWith(step, 0)));
 }
 
-double Policy::Gain(std::span<const Survival> drafts, int fixed_rows, int generating, int context,
-                    double draft_seconds) {
+double Policy::Gain(const StepOutlook& step, double draft_seconds) {
   size_t most_rows = 0;
-  for (const Survival& draft : drafts) most_rows += draft.size();
-  ListOptions(drafts, fixed_rows, generating, context, static_cast<int>(most_rows));
-  const double rate = RateWith(generating, context, draft_seconds);
+  for (const SequenceOutlook& sequence : step.sequences) most_rows += sequence.survival.size();
+  ListOptions(step, static_cast<int>(most_rows));
+  const double rate = RateWith(step, draft_seconds);
   return GainOf(BestOption(rate), rate) - rate * draft_seconds;
 }
 
-double Policy::LeastSurvival(int fixed_rows, int generating, int context, double token_seconds) const {
+double Policy::LeastSurvival(const StepOutlook& step, double token_seconds) const {
   constexpr int kMostAhead = 16;
-  const double plain = curve_.Seconds(fixed_rows, context);
-  double least = curve_.Seconds(fixed_rows + 1, context) - plain;
+  const int fixed_rows = step.fixed_rows();
+  const double plain = curve_.Seconds(fixed_rows, step.context);
+  double least = curve_.Seconds(fixed_rows + 1, step.context) - plain;
   for (int rows = 2; rows <= kMostAhead; ++rows) {
-    least = std::min(least, (curve_.Seconds(fixed_rows + rows, context) - plain) / rows);
+    least = std::min(least, (curve_.Seconds(fixed_rows + rows, step.context) - plain) / rows);
   }
-  return std::clamp(Rate(generating, context) * (std::max(least, 0.0) + token_seconds), 0.0, 1.0);
+  return std::clamp(Rate(step.generating(), step.context) * (std::max(least, 0.0) + token_seconds), 0.0, 1.0);
 }
 
-void Policy::Observe(int fixed_rows, int generating, int context, int tokens, double seconds) {
+void Policy::Observe(const StepOutlook& step, int tokens, double seconds) {
   const double kept = std::exp2(-tokens / kSpeedUpHalfLife);
   tokens_ = tokens_ * kept + tokens;
-  plain_tokens_ = plain_tokens_ * kept + generating * seconds / curve_.Seconds(fixed_rows, context);
+  plain_tokens_ = plain_tokens_ * kept + step.generating() * seconds / curve_.Seconds(step.plain_rows(), step.context);
   if (plain_tokens_ > 0) speed_up_ = std::max(1.0, tokens_ / plain_tokens_);
 
   credit_ = std::min(credit_ + kTrialShare * tokens, kMostCredit);

@@ -10,6 +10,10 @@
 // and is never less than that of plain decoding. No draft at all is always among the choices, so drafts that do not pay
 // are not verified, and under load, when rows are dear, drafts shrink by themselves.
 //
+// What is wrong has to leave the memory again. Where that costs something (a state is saved before the draft, restored
+// when more was wrong than the backend can take back, and the tokens since are rows of the next step once more), it is
+// part of the expected seconds.
+//
 // All that rests on the cost curve, so it is checked: while drafts pay a plain step is taken now and then, and numbers
 // of rows that might be better than they look are tried, at the expense of a small share of the tokens.
 //
@@ -17,6 +21,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -27,29 +32,54 @@ namespace outrider {
 // survival[i]: the chance that the first i + 1 tokens of one sequence's draft are all right. Never increasing.
 using Survival = std::span<const double>;
 
+// A sequence that generates in a step.
+struct SequenceOutlook {
+  int rows = 1;       // it has anyway: its next one, and tokens that are decoded again after a rollback
+  Survival survival;  // of its draft; empty = none
+};
+
+struct StepOutlook {
+  std::span<const SequenceOutlook> sequences;
+  int prompt_rows = 0;  // of sequences that do not generate yet
+  int context = 0;      // mean length of the sequences
+
+  int generating() const { return static_cast<int>(sequences.size()); }
+  int plain_rows() const { return generating() + prompt_rows; }
+  int fixed_rows() const {
+    int rows = prompt_rows;
+    for (const SequenceOutlook& sequence : sequences) rows += sequence.rows;
+    return rows;
+  }
+};
+
+// What it costs a sequence to take back the tokens of its draft that are wrong.
+struct RollbackCost {
+  int free_tokens = std::numeric_limits<int>::max();  // that many can be taken back for nothing
+  double save_seconds = 0;                            // before a draft that is longer
+  double restore_seconds = 0;                         // when more are wrong; all its rows are then decoded again
+};
+
 class Policy {
  public:
-  explicit Policy(const CostCurve& curve) : curve_(curve) {}
+  // Both may change from step to step.
+  Policy(const CostCurve& curve, const RollbackCost& rollback) : curve_(curve), rollback_(rollback) {}
 
-  // For each draft of the step, how many of its tokens to verify. `fixed_rows`: rows the step has anyway, one for each
-  // generating sequence and those of prompts; `generating`: how many of them commit a token; `context`: mean length of
-  // the sequences; `most_rows`: draft rows the batch has room for. `rows` is as long as `drafts`.
-  void ChooseRows(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows,
-                  std::span<int> rows);
+  // For each sequence of the step, how many tokens of its draft to verify. `most_rows`: draft rows the batch has room
+  // for. `rows` is as long as `step.sequences`.
+  void ChooseRows(const StepOutlook& step, int most_rows, std::span<int> rows);
 
   // How long a draft is worth making by a drafter that needs `round_seconds` to add one token to all drafts, given what
   // it can expect. 0 = none.
-  int ChooseRounds(std::span<const Survival> expected, int fixed_rows, int generating, int context,
-                   double round_seconds);
+  int ChooseRounds(const StepOutlook& step, double round_seconds);
 
   // What the best choice of rows would be worth, in tokens, over a step without drafts.
-  double Gain(std::span<const Survival> drafts, int fixed_rows, int generating, int context, double draft_seconds);
+  double Gain(const StepOutlook& step, double draft_seconds);
 
   // A draft token is worth making only if its survival is at least this, given what one more costs.
-  double LeastSurvival(int fixed_rows, int generating, int context, double token_seconds) const;
+  double LeastSurvival(const StepOutlook& step, double token_seconds) const;
 
-  // A step is over: it committed `tokens` for `generating` sequences and took `seconds`, drafting included.
-  void Observe(int fixed_rows, int generating, int context, int tokens, double seconds);
+  // A step is over: it committed `tokens` and took `seconds`, drafting included.
+  void Observe(const StepOutlook& step, int tokens, double seconds);
 
   double speed_up() const { return speed_up_; }  // of the last hundred tokens or so over plain, at least 1
 
@@ -62,20 +92,29 @@ class Policy {
   // The next token of a draft that is not among the rows yet.
   struct Next {
     double survival;
-    size_t draft, place;
+    size_t sequence, place;
+  };
+
+  // Of one sequence and its draft so far.
+  struct Risk {
+    double chance = 0;          // to be wrong by more than can be taken back for nothing
+    double replay_seconds = 0;  // times what the next step takes longer for it
+    double seconds = 0;         // what that comes to
   };
 
   double Rate(int generating, int context) const;
-  double RateWith(int generating, int context, double draft_seconds) const;
-  void BeginStep(int fixed_rows, int generating);
-  void AddRows(size_t place, int sequences);
-  void ListOptions(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows);
-  void ListLevels(std::span<const Survival> drafts, int fixed_rows, int generating, int context, int most_rows);
+  double RateWith(const StepOutlook& step, double draft_seconds) const;
+  void BeginOptions(const StepOutlook& step);
+  void AddToken(const StepOutlook& step, size_t which, size_t place);
+  void AddOption(const StepOutlook& step, double draft_seconds);
+  void ListOptions(const StepOutlook& step, int most_rows);
+  void ListLevels(const StepOutlook& step, int most_rows);
   double GainOf(size_t option, double rate) const;
   size_t BestOption(double rate) const;
-  size_t OrTrial(size_t best, double rate, int fixed_rows, int context);
+  size_t OrTrial(size_t best, double rate, const StepOutlook& step);
 
   const CostCurve& curve_;
+  const RollbackCost& rollback_;
   double tokens_ = 0, plain_tokens_ = 0;  // exponentially forgotten: committed, and what plain steps would have
   double speed_up_ = 1;
   double credit_ = 2;  // tokens that trials may cost
@@ -87,7 +126,10 @@ class Policy {
   std::vector<Next> next_;  // heap
   std::vector<size_t> order_;
   size_t levels_begin_ = 0;        // in options_
-  std::vector<int> sequences_at_;  // of the step: how many sequences have more than i rows
+  std::vector<int> sequences_at_;  // of the option being listed: how many sequences have more than i rows
+  double tokens_so_far_ = 0;       // of the option being listed: draft tokens expected to be right
+  double rollback_so_far_ = 0;     // and seconds for taking back the others
+  std::vector<Risk> risks_;        // by sequence, summed up in rollback_so_far_
 };
 
 }  // namespace outrider

@@ -26,18 +26,33 @@ CostCurve IceLake() {
   return CostCurve({{1, 1.0}, {2, 1.5}, {3, 1.8}, {4, 1.26}, {5, 1.6}, {8, 2.2}, {16, 3.8}});
 }
 
-std::vector<int> Choose(Policy& policy, const std::vector<std::vector<double>>& drafts, int other_rows = 0,
+constexpr RollbackCost kNoRollbackCost;
+
+// A step of sequences with these drafts, which outlive it.
+struct Step {
+  explicit Step(const std::vector<double>& draft, int rows = 1) : sequences({{rows, draft}}) {}
+  Step(const std::vector<std::vector<double>>& drafts, int its_prompt_rows) : prompt_rows(its_prompt_rows) {
+    for (const std::vector<double>& draft : drafts) sequences.push_back({1, draft});
+  }
+
+  StepOutlook outlook() const { return {sequences, prompt_rows, kContext}; }
+
+  std::vector<SequenceOutlook> sequences;
+  int prompt_rows = 0;
+};
+
+std::vector<int> Choose(Policy& policy, const std::vector<std::vector<double>>& drafts, int prompt_rows = 0,
                         int most_rows = 64) {
-  const std::vector<Survival> views(drafts.begin(), drafts.end());
-  const auto generating = static_cast<int>(drafts.size());
   std::vector<int> rows(drafts.size(), -1);
-  policy.ChooseRows(views, generating + other_rows, generating, kContext, most_rows, rows);
+  policy.ChooseRows(Step(drafts, prompt_rows).outlook(), most_rows, rows);
   return rows;
 }
 
+const std::vector<double> kNoDraft;
+
 // Steps of one sequence whose draft has these chances; returns how many had draft rows.
 int StepsWithRows(CostCurve& curve, const std::vector<double>& draft, int steps, const CostCurve& truth) {
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   int with_rows = 0;
   for (int i = 0; i < steps; ++i) {
     const int rows = Choose(policy, {draft})[0];
@@ -45,50 +60,50 @@ int StepsWithRows(CostCurve& curve, const std::vector<double>& draft, int steps,
     const double seconds = truth.Seconds(1 + rows, kContext);
     const double tokens = 1 + std::accumulate(draft.begin(), draft.begin() + rows, 0.0);
     curve.Observe(1 + rows, kContext, seconds);
-    policy.Observe(1, 1, kContext, static_cast<int>(std::lround(tokens)), seconds);
+    policy.Observe(Step(draft).outlook(), static_cast<int>(std::lround(tokens)), seconds);
   }
   return with_rows;
 }
 
 TEST(PolicyTest, WithoutDraftsThereIsNothingToChoose) {
   const CostCurve curve = Line(0.1);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   EXPECT_EQ(Choose(policy, {{}, {}}), std::vector<int>({0, 0}));
-  EXPECT_EQ(policy.Gain({}, 1, 1, kContext, 0), 0);
-  EXPECT_EQ(policy.ChooseRounds({}, 1, 1, kContext, 0.001), 0);
+  EXPECT_EQ(policy.Gain(Step(kNoDraft).outlook(), 0), 0);
+  EXPECT_EQ(policy.ChooseRounds(Step(kNoDraft).outlook(), 0.001), 0);
 }
 
 TEST(PolicyTest, RowsThatCostNothingAreAllWorthTaking) {
   const CostCurve curve = Line(0.0);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const std::vector<double> draft = Geometric(0.5, 12);
-  EXPECT_NEAR(policy.Gain(std::vector<Survival>{draft}, 1, 1, kContext, 0), 1 - std::pow(0.5, 12), 1e-9);
-  EXPECT_EQ(policy.ChooseRounds(std::vector<Survival>{draft}, 1, 1, kContext, 0), 12);
+  EXPECT_NEAR(policy.Gain(Step(draft).outlook(), 0), 1 - std::pow(0.5, 12), 1e-9);
+  EXPECT_EQ(policy.ChooseRounds(Step(draft).outlook(), 0), 12);
   EXPECT_GT(Choose(policy, {draft})[0], 0);
 }
 
 TEST(PolicyTest, RowsThatCostAStepEachAreNotTaken) {
   const CostCurve curve = Line(1.0);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   EXPECT_EQ(Choose(policy, {Geometric(0.7, 12)}), std::vector<int>({0}));
 }
 
 TEST(PolicyTest, UncalibratedNothingIsDraftedOnHope) {
   const CostCurve curve;
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   EXPECT_EQ(Choose(policy, {Geometric(0.7, 12)}), std::vector<int>({0}));
 }
 
 TEST(PolicyTest, LooksBeyondWidthsThatDoNotPay) {
   const CostCurve curve = IceLake();
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   EXPECT_EQ(Choose(policy, {Geometric(0.5, 12)}), std::vector<int>({3})) << "two rows cost more than four";
   EXPECT_EQ(Choose(policy, {Geometric(0.4, 2)}), std::vector<int>({0})) << "and three rows do too";
 }
 
 TEST(PolicyTest, RowsGoToTheSurestDrafts) {
   const CostCurve curve = Line(0.2);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const std::vector<int> rows = Choose(policy, {Geometric(0.95, 16), Geometric(0.3, 16), {}});
   EXPECT_GT(rows[0], 4);
   EXPECT_LE(rows[1], 1);
@@ -98,7 +113,7 @@ TEST(PolicyTest, RowsGoToTheSurestDrafts) {
 TEST(PolicyTest, UnderLoadDraftsShrink) {
   // Free up to eight rows, then each costs a quarter of a step.
   const CostCurve curve({{1, 1.0}, {8, 1.0}, {12, 2.0}});
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const int alone = Choose(policy, {Geometric(0.8, 16)})[0];
   EXPECT_GE(alone, 7);
   const std::vector<int> crowded = Choose(policy, std::vector<std::vector<double>>(8, Geometric(0.4, 16)));
@@ -108,7 +123,7 @@ TEST(PolicyTest, UnderLoadDraftsShrink) {
 TEST(PolicyTest, ALoneDraftAmongManySequencesIsAPartOfItsOwn) {
   // Two rows cost hardly more than one: worth it alone, but beside three others its rows are a second pass.
   const CostCurve curve({{1, 1.0}, {2, 1.1}, {3, 1.2}, {4, 1.3}, {8, 1.7}});
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const std::vector<double> draft = {0.6};
   EXPECT_EQ(Choose(policy, {draft}), std::vector<int>({1}));
   EXPECT_EQ(Choose(policy, {draft, {}, {}, {}}), std::vector<int>({0, 0, 0, 0}));
@@ -117,7 +132,7 @@ TEST(PolicyTest, ALoneDraftAmongManySequencesIsAPartOfItsOwn) {
 
 TEST(PolicyTest, KeepsToTheRoomInTheBatch) {
   const CostCurve curve = Line(0.0);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const std::vector<int> rows = Choose(policy, {Geometric(0.9, 8), Geometric(0.9, 8)}, 0, 5);
   EXPECT_LE(rows[0] + rows[1], 5);
   EXPECT_GE(rows[0] + rows[1], 4) << "two of each are computed in one part";
@@ -134,7 +149,7 @@ RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) 
     for (const int percent : draft) drafts.back().push_back(survival *= percent / 100.0);
   }
   const CostCurve curve = *rc::gen::arbitrary<bool>() ? IceLake() : Line(*rc::gen::inRange(0, 10) / 10.0);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const int room = *rc::gen::inRange(0, 40);
   const std::vector<int> rows = Choose(policy, drafts, *rc::gen::inRange(0, 3), room);
   double least_taken = 1, most_left = 0;
@@ -157,34 +172,57 @@ RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) 
 
 TEST(PolicyTest, DraftingHasItsPrice) {
   const CostCurve curve = Line(0.05);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   const std::vector<double> outlook = Geometric(0.8, 20);
-  const std::vector<Survival> expected = {outlook};
-  const int free = policy.ChooseRounds(expected, 1, 1, kContext, 0);
-  const int dear = policy.ChooseRounds(expected, 1, 1, kContext, 0.002);
+  const Step expected(outlook);
+  const int free = policy.ChooseRounds(expected.outlook(), 0);
+  const int dear = policy.ChooseRounds(expected.outlook(), 0.002);
   EXPECT_GT(free, dear);
   EXPECT_GT(dear, 0);
-  EXPECT_EQ(policy.ChooseRounds(expected, 1, 1, kContext, 0.01), 0);
-  EXPECT_GT(policy.Gain(expected, 1, 1, kContext, 0), policy.Gain(expected, 1, 1, kContext, 0.004));
-  EXPECT_LT(policy.Gain(expected, 1, 1, kContext, 1.0), 0);
+  EXPECT_EQ(policy.ChooseRounds(expected.outlook(), 0.01), 0);
+  EXPECT_GT(policy.Gain(expected.outlook(), 0), policy.Gain(expected.outlook(), 0.004));
+  EXPECT_LT(policy.Gain(expected.outlook(), 1.0), 0);
 }
 
 TEST(PolicyTest, LeastSurvivalIsTheCheapestRowsPrice) {
   const CostCurve line = Line(0.2), ice_lake = IceLake();
-  EXPECT_NEAR(Policy(line).LeastSurvival(1, 1, kContext, 0), 0.2, 1e-9);
-  EXPECT_NEAR(Policy(line).LeastSurvival(1, 1, kContext, 0.001), 0.3, 1e-9);
-  EXPECT_EQ(Policy(line).LeastSurvival(1, 1, kContext, 1), 1);
-  EXPECT_NEAR(Policy(ice_lake).LeastSurvival(1, 1, kContext, 0), 0.26 / 3, 1e-9);
+  EXPECT_NEAR(Policy(line, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 0), 0.2, 1e-9);
+  EXPECT_NEAR(Policy(line, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 0.001), 0.3, 1e-9);
+  EXPECT_EQ(Policy(line, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 1), 1);
+  EXPECT_NEAR(Policy(ice_lake, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 0), 0.26 / 3, 1e-9);
+}
+
+TEST(PolicyTest, TakingBackHasItsPrice) {
+  const CostCurve curve = Line(0.5);
+  const std::vector<double> unsure = Geometric(0.6, 8), sure = Geometric(0.98, 8);
+  const RollbackCost free, replay{0, 0, 0}, slow_replay{0, 0.01, 0.01}, device{8, 0.01, 0.01};
+  Policy without(curve, free), replaying(curve, replay), slow(curve, slow_replay), on_device(curve, device);
+  EXPECT_GT(Choose(without, {unsure})[0], 0);
+  EXPECT_EQ(Choose(replaying, {unsure})[0], 0) << "a row wrong is a row again, and its turn lost";
+  EXPECT_GT(Choose(replaying, {sure})[0], 4);
+  EXPECT_GT(Choose(slow, {sure})[0], 4) << "if a state is saved at all, then for a long draft";
+  EXPECT_EQ(Choose(slow, {Geometric(0.9, 2)})[0], 0);
+  EXPECT_EQ(Choose(on_device, {unsure}), Choose(without, {unsure}));
+  EXPECT_EQ(on_device.Gain(Step(unsure).outlook(), 0), without.Gain(Step(unsure).outlook(), 0));
+}
+
+TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
+  const CostCurve curve = Line(0.1);
+  const RollbackCost replay{0, 0, 0};
+  Policy policy(curve, replay);
+  const std::vector<double> draft = Geometric(0.8, 8);
+  EXPECT_GT(policy.Gain(Step(draft, 1).outlook(), 0), policy.Gain(Step(draft, 4).outlook(), 0));
+  EXPECT_GT(policy.Gain(Step(draft, 4).outlook(), 0), policy.Gain(Step(draft, 16).outlook(), 0));
 }
 
 TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
-  Policy policy(curve);
+  Policy policy(curve, kNoRollbackCost);
   EXPECT_EQ(policy.speed_up(), 1);
-  policy.Observe(1, 1, kContext, 1, 0);  // a clock too coarse for it
-  for (int i = 0; i < 200; ++i) policy.Observe(1, 1, kContext, 3, 0.015);
+  policy.Observe(Step(kNoDraft).outlook(), 1, 0);  // a clock too coarse for it
+  for (int i = 0; i < 200; ++i) policy.Observe(Step(kNoDraft).outlook(), 3, 0.015);
   EXPECT_NEAR(policy.speed_up(), 2, 0.05);
-  for (int i = 0; i < 2000; ++i) policy.Observe(1, 1, kContext, 1, 0.03);
+  for (int i = 0; i < 2000; ++i) policy.Observe(Step(kNoDraft).outlook(), 1, 0.03);
   EXPECT_EQ(policy.speed_up(), 1);
 }
 

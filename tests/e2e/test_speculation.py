@@ -308,11 +308,6 @@ class TestStart:
             assert "model" in server.get("/props")["drafters"]
             assert re.search(r"speculation: suffix, ngram-map-k, model", server.log())
 
-    def test_a_recurrent_model_says_why_it_does_not_draft(self):
-        with Server("-md", DRAFT_MODEL, model=HYBRID_MODEL) as server:
-            assert "speculation off: the memory of this model cannot take tokens back" in server.log()
-            assert server.chat("Hi", max_tokens=8)["timings"]["draft_n"] == 0
-
     @pytest.mark.parametrize(
         "flags,saying",
         [

@@ -80,6 +80,10 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   if (options.exactness != Exactness::kOff) params.op_offload = false;  // wide batches would be sent to a device
 
   ErrorLogCapture errors;
+  const size_t snapshot_memory = static_cast<size_t>(std::max(options.snapshot_mib, 0)) << 20;
+  const RollbackFinding rollback =
+      ProbeRollback(model->handle(), params, options.device_snapshots ? snapshot_memory : 0);
+  params.n_rs_seq = static_cast<uint32_t>(rollback.device_snapshots);
   ContextPtr context(llama_init_from_model(model->handle(), params));
   if (!context) return ExplainContextFailure(*context_tokens, errors.text());
 
@@ -90,15 +94,25 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.max_batch = static_cast<int>(llama_n_batch(context.get()));
   info.micro_batch = static_cast<int>(llama_n_ubatch(context.get()));
   info.max_outputs = std::min(static_cast<int>(params.n_outputs_max), info.max_batch);
-  info.recurrent = llama_model_is_recurrent(model->handle()) || llama_model_is_hybrid(model->handle());
+  info.rollback = rollback.way;
+  info.device_snapshots = rollback.device_snapshots;
   info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
-  std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(context), std::move(info)));
+  if (info.exactness.empty() && !rollback.rows_independent)
+    info.exactness = "the layers of this model compute a row otherwise when others are decoded with it";
+  std::unique_ptr<LlamaEngine> engine(
+      new LlamaEngine(std::move(model), std::move(context), std::move(info), rollback, snapshot_memory));
   engine->AttachThreads(threads, threads_batch, partner);
   return engine;
 }
 
-LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info)
-    : model_(std::move(model)), context_(std::move(context)), info_(std::move(info)) {
+LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info,
+                         const RollbackFinding& rollback, size_t snapshot_memory)
+    : model_(std::move(model)),
+      context_(std::move(context)),
+      info_(std::move(info)),
+      states_on_device_(rollback.states_on_device),
+      states_(static_cast<size_t>(info_.n_sequences)),
+      snapshots_(info_.n_sequences, snapshot_memory) {
   lengths_.resize(static_cast<size_t>(info_.n_sequences));
   const auto rows = static_cast<size_t>(info_.max_batch);
   tokens_.reserve(rows);
@@ -153,6 +167,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
   view.seq_id = sequence_pointers_.data();
   view.logits = wants_logits_.data();
 
+  SettleOthers(batch);
   ErrorLogCapture errors;
   int32_t code = 0;
   std::string reason;
@@ -167,6 +182,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
     return Internal(
         fmt::format("the engine could not decode a batch of {} rows (code {}){}", batch.size(), code, reason));
   }
+  CountUndoable(batch);
   for (const BatchRow& row : batch.rows()) lengths_[static_cast<size_t>(row.seq)] = row.pos + 1;
   return {};
 }
@@ -179,6 +195,11 @@ std::span<const float> LlamaEngine::Logits(int row) {
 
 Pos LlamaEngine::TruncateTo(SeqId seq, Pos length) {
   Pos& current = lengths_[static_cast<size_t>(seq)];
+  return current = info_.rollback == Rollback::kDropCells ? DropCells(seq, length) : GoBack(seq, length);
+}
+
+Pos LlamaEngine::DropCells(SeqId seq, Pos length) {
+  const Pos current = Length(seq);
   llama_memory_t memory = llama_get_memory(context_.get());
   // Cells past `current` may be there after a failed decode.
   bool kept = length > 0 && llama_memory_seq_rm(memory, seq, std::min(length, current), -1);
@@ -188,11 +209,107 @@ Pos LlamaEngine::TruncateTo(SeqId seq, Pos length) {
     const Pos window = llama_model_n_swa(model_->handle());
     kept = window <= 0 || llama_memory_seq_pos_min(memory, seq) <= std::max(0, length - window);
   }
-  if (!kept) {
-    llama_memory_seq_rm(memory, seq, -1, -1);
-    length = 0;
+  if (kept) return std::min(current, length);
+  GiveUp(seq);
+  return 0;
+}
+
+// Takes a running state back: by the backend's snapshots if they reach far enough, else to one of ours.
+Pos LlamaEngine::GoBack(SeqId seq, Pos length) {
+  const Pos current = Length(seq);
+  State& state = states_[static_cast<size_t>(seq)];
+  if (length >= current && length > 0) return current;
+  const int rows = current - length;
+  // What libllama's answer does not tell: snapshots are those of the last batch, of as many rows as it had.
+  if (length > 0 && rows <= state.undoable && llama_memory_seq_rm(llama_get_memory(context_.get()), seq, length, -1)) {
+    state = {0, true};
+    snapshots_.Cut(seq, length);
+    return length;
   }
-  return current = std::min(current, length);
+  const Snapshot* snapshot = snapshots_.Latest(seq, length);
+  if (length > 0 && snapshot != nullptr && RestoreState(*snapshot, FlagsFor(*snapshot))) {
+    const Pos back = snapshot->length;
+    snapshots_.Cut(seq, back);
+    return back;
+  }
+  GiveUp(seq);
+  return 0;
+}
+
+Pos LlamaEngine::TruncatedLength(SeqId seq, Pos length) const {
+  const Pos current = Length(seq);
+  const bool drops = info_.rollback == Rollback::kDropCells;
+  if (drops || length >= current || current - length <= states_[static_cast<size_t>(seq)].undoable)
+    return std::min(length, current);
+  const Snapshot* snapshot = snapshots_.Latest(seq, length);
+  return snapshot != nullptr ? snapshot->length : 0;
+}
+
+void LlamaEngine::GiveUp(SeqId seq) {
+  llama_memory_seq_rm(llama_get_memory(context_.get()), seq, -1, -1);
+  states_[static_cast<size_t>(seq)] = {};
+  snapshots_.BeginLife(seq);
+}
+
+void LlamaEngine::BeforeDraft(SeqId seq, int rows) {
+  if (!keeps_states() || rows <= info_.device_snapshots || Length(seq) == 0) return;
+  Snapshot* snapshot = snapshots_.BeforeDraft(seq, Length(seq));
+  if (snapshot != nullptr && !CopyState(seq, FlagsFor(*snapshot), &snapshot->state)) snapshots_.DropBeforeDraft(seq);
+}
+
+void LlamaEngine::Remember(SeqId seq) {
+  if (!keeps_states() || Length(seq) == 0) return;
+  constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+  if (!snapshots_.WorthKeeping(seq, Length(seq), llama_state_seq_get_size_ext(context_.get(), seq, kFlags))) return;
+  std::vector<uint8_t> state;
+  if (CopyState(seq, kFlags, &state)) snapshots_.Keep(seq, Length(seq), std::move(state));
+}
+
+// libllama keeps one state per sequence on the device: that before a draft.
+llama_state_seq_flags LlamaEngine::FlagsFor(const Snapshot& snapshot) const {
+  const bool on_device = states_on_device_ && snapshots_.IsBeforeDraft(snapshot);
+  return LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | (on_device ? LLAMA_STATE_SEQ_FLAGS_ON_DEVICE : 0);
+}
+
+bool LlamaEngine::CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state) {
+  state->resize(llama_state_seq_get_size_ext(context_.get(), seq, flags));
+  return !state->empty() &&
+         llama_state_seq_get_data_ext(context_.get(), state->data(), state->size(), seq, flags) == state->size();
+}
+
+bool LlamaEngine::RestoreState(const Snapshot& snapshot, llama_state_seq_flags flags) {
+  const size_t read =
+      llama_state_seq_set_data_ext(context_.get(), snapshot.state.data(), snapshot.state.size(), snapshot.seq, flags);
+  llama_memory_t memory = llama_get_memory(context_.get());
+  states_[static_cast<size_t>(snapshot.seq)] = {};
+  // The state went back; attention cells of the tokens since are still there.
+  return read == snapshot.state.size() && llama_memory_seq_rm(memory, snapshot.seq, snapshot.length, -1) &&
+         llama_memory_seq_pos_max(memory, snapshot.seq) == snapshot.length - 1;
+}
+
+// A state that was taken back by the backend's snapshots lies among them until its sequence is decoded. If others are
+// decoded first it is put in its place, where they leave it alone.
+void LlamaEngine::SettleOthers(const Batch& batch) {
+  for (SeqId seq = 0; seq < info_.n_sequences; ++seq) {
+    if (!states_[static_cast<size_t>(seq)].pending) continue;
+    const auto is_its = [seq](const BatchRow& row) { return row.seq == seq; };
+    if (std::any_of(batch.rows().begin(), batch.rows().end(), is_its)) continue;
+    constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+    if (!CopyState(seq, kFlags, &settled_) || !RestoreState({seq, Length(seq), 0, settled_}, kFlags)) {
+      GiveUp(seq);
+      lengths_[static_cast<size_t>(seq)] = 0;
+    }
+  }
+}
+
+// Rows that can be taken back by the backend's snapshots: all of the last batch but the first, as far as there are any.
+void LlamaEngine::CountUndoable(const Batch& batch) {
+  if (info_.device_snapshots == 0) return;
+  std::fill(states_.begin(), states_.end(), State{-1, false});
+  for (const BatchRow& row : batch.rows()) {
+    int& undoable = states_[static_cast<size_t>(row.seq)].undoable;
+    undoable = std::min(undoable + 1, info_.device_snapshots);
+  }
 }
 
 Result<std::vector<uint8_t>> LlamaEngine::SaveSequence(SeqId seq) {
@@ -216,7 +333,7 @@ Status LlamaEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, P
       read == state.size() && llama_memory_seq_pos_max(llama_get_memory(context_.get()), seq) == length - 1;
   lengths_[static_cast<size_t>(seq)] = length;
   if (whole) return {};
-  llama_memory_seq_rm(llama_get_memory(context_.get()), seq, -1, -1);
+  GiveUp(seq);
   lengths_[static_cast<size_t>(seq)] = 0;
   return InvalidArgument(
       "the saved state does not belong to this model and these settings, or is longer than the context");

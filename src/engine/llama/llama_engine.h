@@ -13,7 +13,9 @@
 #include "engine/engine.h"
 #include "engine/llama/canonical.h"
 #include "engine/llama/llama_model.h"
+#include "engine/llama/rollback_probe.h"
 #include "engine/model_options.h"
+#include "engine/snapshot_store.h"
 
 namespace outrider {
 
@@ -29,6 +31,9 @@ class LlamaEngine : public Engine {
   std::span<const float> Logits(int row) override;
   Pos Length(SeqId seq) const override { return lengths_[static_cast<size_t>(seq)]; }
   Pos TruncateTo(SeqId seq, Pos length) override;
+  Pos TruncatedLength(SeqId seq, Pos length) const override;
+  void BeforeDraft(SeqId seq, int rows) override;
+  void Remember(SeqId seq) override;
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
 
@@ -43,14 +48,38 @@ class LlamaEngine : public Engine {
     std::shared_ptr<ggml_threadpool> pool;
   };
 
-  LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info);
+  // The running state of a sequence, in models that have one.
+  struct State {
+    int undoable = 0;      // rows of the last batch that the backend's snapshots can take back, once
+    bool pending = false;  // they were, and nothing was decoded since
+  };
+
+  LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info, const RollbackFinding& rollback,
+              size_t snapshot_memory);
   void AttachThreads(int threads, int threads_batch, const LlamaEngine* partner);
+  bool keeps_states() const {
+    return info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
+  }
+  Pos DropCells(SeqId seq, Pos length);
+  Pos GoBack(SeqId seq, Pos length);
+  void GiveUp(SeqId seq);
+  bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);
+  bool RestoreState(const Snapshot& snapshot, llama_state_seq_flags flags);
+  llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
+  void SettleOthers(const Batch& batch);
+  void CountUndoable(const Batch& batch);
 
   const std::shared_ptr<LlamaModel> model_;
   Threads threads_, threads_batch_;  // before the context, which uses them to the end
   const ContextPtr context_;
   const EngineInfo info_;
   std::vector<Pos> lengths_;  // tokens in memory, by sequence
+
+  // Only for models with a running state.
+  const bool states_on_device_;
+  std::vector<State> states_;  // by sequence
+  SnapshotStore snapshots_;
+  std::vector<uint8_t> settled_;  // scratch
 
   // The arrays a llama_batch points to, kept from step to step.
   std::vector<Pos> positions_;

@@ -146,7 +146,7 @@ TEST_P(LlamaEngineTest, TruncatedTokensLeaveNoTrace) {
   const auto reference = Feed(*engine, 0, tokens, 32);
   const Pos kept = engine->TruncateTo(0, static_cast<Pos>(tokens.size()) - 20);
   EXPECT_EQ(kept, engine->Length(0));
-  EXPECT_EQ(kept, engine->info().recurrent ? 0 : static_cast<Pos>(tokens.size()) - 20);
+  EXPECT_EQ(kept, engine->info().rollback == Rollback::kDropCells ? static_cast<Pos>(tokens.size()) - 20 : 0);
   EXPECT_TRUE(SameBits(Feed(*engine, 0, tokens, 5), reference));
 }
 
@@ -165,6 +165,91 @@ TEST_P(LlamaEngineTest, ASavedSequenceGoesOnAsBefore) {
       engine->RestoreSequence(1, std::span(*state).first(state->size() / 2), static_cast<Pos>(head.size())).ok());
   EXPECT_EQ(engine->Length(1), 0);
 }
+
+// A running state goes back where it was told to keep one. tests/rollback has the thousand ways to do so.
+class RunningStateTest : public testing::TestWithParam<bool> {
+ protected:
+  RunningStateTest() {
+    options_.device_snapshots = GetParam();
+    engine_ = MakeEngine(model_, options_);
+  }
+
+  std::vector<Token> First(size_t count) const {
+    return {tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(count)};
+  }
+
+  // The next token of the text, and others that are not.
+  void DecodeWithDraft(int wrong) {
+    const Pos length = engine_->Length(0);
+    Batch batch;
+    batch.Add({tokens_[static_cast<size_t>(length)], length, 0, true});
+    for (int i = 1; i <= wrong; ++i) batch.Add({7 + i, length + i, 0, true});
+    ASSERT_TRUE(engine_->Decode(batch).ok());
+  }
+
+  std::shared_ptr<LlamaModel> model_ = LoadModel("smollm2-hybrid-19m.gguf");
+  std::vector<Token> tokens_ = model_->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  std::vector<float> reference_ = Feed(*MakeEngine(model_), 0, tokens_, 32);
+  ContextOptions options_;
+  std::unique_ptr<LlamaEngine> engine_;
+};
+
+TEST_P(RunningStateTest, IsFoundOutAtLoad) {
+  EXPECT_EQ(engine_->info().rollback, GetParam() ? Rollback::kDeviceSnapshots : Rollback::kReplay);
+  EXPECT_EQ(engine_->info().device_snapshots > 0, GetParam());
+  EXPECT_EQ(engine_->info().exactness, "");
+}
+
+TEST_P(RunningStateTest, GoesBackToBeforeTheDraft) {
+  Feed(*engine_, 0, First(40), 32);
+  engine_->BeforeDraft(0, 4);
+  DecodeWithDraft(4);
+  EXPECT_EQ(engine_->TruncatedLength(0, 41), GetParam() ? 41 : 40);
+  EXPECT_EQ(engine_->TruncateTo(0, 41), GetParam() ? 41 : 40);
+  EXPECT_TRUE(SameBits(Feed(*engine_, 0, tokens_, 8), reference_));
+}
+
+TEST_P(RunningStateTest, GoesBackOnceByTheBackendsSnapshots) {
+  Feed(*engine_, 0, First(40), 32);
+  DecodeWithDraft(4);
+  EXPECT_EQ(engine_->TruncateTo(0, 43), GetParam() ? 43 : 0);
+  EXPECT_EQ(engine_->TruncateTo(0, 41), 0);
+  EXPECT_TRUE(SameBits(Feed(*engine_, 0, tokens_, 8), reference_));
+}
+
+TEST_P(RunningStateTest, WaitsWhileOthersAreDecoded) {
+  Feed(*engine_, 0, First(40), 32);
+  engine_->BeforeDraft(0, 4);
+  DecodeWithDraft(4);
+  const Pos length = engine_->TruncateTo(0, 41);
+  Feed(*engine_, 1, tokens_, 8);
+  Feed(*engine_, 3, First(20), 8);
+  EXPECT_EQ(engine_->Length(0), length);
+  EXPECT_TRUE(SameBits(Feed(*engine_, 0, tokens_, 8), reference_));
+}
+
+TEST_P(RunningStateTest, ComesBackToWhatItWasToldToRemember) {
+  Feed(*engine_, 0, First(50), 32);
+  engine_->Remember(0);
+  Feed(*engine_, 0, tokens_, 8);
+  EXPECT_EQ(engine_->TruncatedLength(0, 60), 50);
+  EXPECT_EQ(engine_->TruncateTo(0, 60), 50);
+  EXPECT_TRUE(SameBits(Feed(*engine_, 0, tokens_, 8), reference_));
+  EXPECT_EQ(engine_->TruncateTo(0, 49), 0) << "before all that is remembered";
+  EXPECT_EQ(engine_->TruncatedLength(0, 60), 0) << "and that is forgotten then";
+}
+
+TEST_P(RunningStateTest, RemembersNothingWithoutMemoryForIt) {
+  options_.snapshot_mib = 0;
+  engine_ = MakeEngine(model_, options_);
+  EXPECT_EQ(engine_->info().rollback, Rollback::kReplay) << "a state before a draft is needed in any case";
+  Feed(*engine_, 0, First(50), 32);
+  engine_->Remember(0);
+  Feed(*engine_, 0, tokens_, 8);
+  EXPECT_EQ(engine_->TruncateTo(0, 60), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceSnapshots, RunningStateTest, testing::Bool());
 
 INSTANTIATE_TEST_SUITE_P(Models, LlamaEngineTest, testing::Values("smollm2-draft-16m.gguf", "smollm2-hybrid-19m.gguf"));
 

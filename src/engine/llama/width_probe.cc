@@ -113,13 +113,17 @@ std::string PartPath(const std::string& first, int part, int parts) {
   return path.data();
 }
 
+// Convolutions, norms by group and other parameters of recurrent layers have two dimensions too, but are multiplied
+// element by element.
+bool EntersProducts(std::string_view name) {
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  return name.ends_with(".weight") && !has("conv") && !has("norm") && !has("lerp");
+}
+
 void AddWeightTypes(const gguf_context* file, ggml_context* tensors, std::set<ggml_type>& types) {
   for (int64_t i = 0; i < gguf_get_n_tensors(file); ++i) {
     const ggml_tensor* tensor = ggml_get_tensor(tensors, gguf_get_tensor_name(file, i));
-    // Convolutions and state-space parameters have two dimensions too, but enter no matrix product.
-    const std::string_view name = ggml_get_name(tensor);
-    const bool multiplied = ggml_n_dims(tensor) >= 2 && name.ends_with(".weight") && name.find("conv") == name.npos;
-    if (multiplied) types.insert(tensor->type);
+    if (ggml_n_dims(tensor) >= 2 && EntersProducts(ggml_get_name(tensor))) types.insert(tensor->type);
   }
 }
 

@@ -1,0 +1,70 @@
+// SnapshotStore: states of running memories to go back to, and which of them are worth their bytes.
+//
+// A sequence has at most one snapshot from before its draft, which is replaced by the next one, and any number that are
+// kept for requests to come: a follow-up turn that shares a prompt goes back to the last one it shares. Those share a
+// budget over all sequences; when it is spent, the one goes that saves the fewest tokens, which leaves them spread over
+// long prompts.
+//
+// A snapshot is stamped with its sequence, its length and the life of that sequence, and is of no use to any other: a
+// life ends when the memory is given up or replaced. What lies past the end of a memory that was cut is forgotten.
+//
+// Pure bookkeeping; what a state is made of is the engine's business.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/token.h"
+
+namespace outrider {
+
+struct Snapshot {
+  SeqId seq = -1;
+  Pos length = 0;  // tokens the state stands for
+  uint64_t life = 0;
+  std::vector<uint8_t> state;
+};
+
+class SnapshotStore {
+ public:
+  // `budget`: bytes of all kept snapshots; those before drafts come on top.
+  SnapshotStore(int n_sequences, size_t budget);
+
+  // The snapshot before a draft of `seq`, to be filled with its state at `length`; nullptr if there is one already.
+  Snapshot* BeforeDraft(SeqId seq, Pos length);
+  void DropBeforeDraft(SeqId seq);  // its state could not be had
+
+  // Whether a snapshot of `bytes` at `length` should be taken to be kept.
+  bool WorthKeeping(SeqId seq, Pos length, size_t bytes) const;
+  void Keep(SeqId seq, Pos length, std::vector<uint8_t> state);
+
+  bool IsBeforeDraft(const Snapshot& snapshot) const;
+
+  // The longest snapshot of `seq` that is no longer than `length`; nullptr if there is none.
+  const Snapshot* Latest(SeqId seq, Pos length) const;
+
+  // The memory of `seq` was cut to `length` tokens.
+  void Cut(SeqId seq, Pos length);
+
+  // The memory of `seq` is another one now.
+  void BeginLife(SeqId seq);
+
+  size_t kept_bytes() const { return kept_bytes_; }
+
+ private:
+  struct Sequence {
+    uint64_t life = 1;
+    Snapshot before_draft;       // in use if its life is the sequence's
+    std::vector<Snapshot> kept;  // ascending in length
+  };
+
+  Sequence& SequenceOf(SeqId seq) { return sequences_[static_cast<size_t>(seq)]; }
+  void DropCheapest();
+
+  const size_t budget_;
+  size_t kept_bytes_ = 0;
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace outrider
