@@ -100,7 +100,7 @@ class LogitsCheck {
       const Pos most =
           std::min({4, engine_.info().max_batch - static_cast<int>(i - first) - 1, engine_.info().max_outputs - 1,
                     engine_.info().sequence_length - static_cast<Pos>(i) - 1});
-      engine_.BeforeDraft(0, most);
+      engine_.SaveState(0);
       if (Status status = DecodeUpTo(i + 1, most); !status.ok()) return status;
       if (!Same(engine_.Logits(static_cast<int>(i - first)), i)) return false;
       engine_.TruncateTo(0, static_cast<Pos>(i) + 1);

@@ -17,6 +17,10 @@ namespace {
 constexpr std::array kWidths = {1, 4, 2, 8, 3, 6, 16, 5, 12, 32, 7, 10, 24, 9, 14, 20, 48, 64};
 constexpr size_t kLeastWidths = 4;
 constexpr int kLeastRounds = 3, kMostRounds = 16;
+
+// Quick steps are measured several in a row: what a GPU has seen twice it replays.
+constexpr int kInARow = 3;
+constexpr double kQuickSeconds = 0.01;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
 // The two fastest times seen for a width.
@@ -24,6 +28,7 @@ struct Fastest {
   int rows;
   double seconds = std::numeric_limits<double>::infinity();
   double second = seconds;
+  double switched = seconds;  // of steps after one of another width
 
   void Observe(double time) {
     second = std::min(second, std::max(seconds, time));
@@ -60,30 +65,40 @@ Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budg
   }
   const TimePoint end = clock.Now() + budget;
   size_t measured = 0;
-  // The first round builds the graphs, and stops where the time is up; the widths it reached are measured again while
-  // there is time, twice at least.
+  // The first round stops where the time is up; the widths it reached are measured again while there is time, twice at
+  // least.
   for (int round = 0; round < kLeastRounds || (clock.Now() < end && round < kMostRounds); ++round) {
     for (size_t i = 0; i < (round == 0 ? widths.size() : measured); ++i) {
       if (round == 0 && i >= kLeastWidths && clock.Now() >= end) break;
-      auto seconds = TimeOnce(engine, filler, widths[i].rows, clock);
-      if (!seconds.ok()) return seconds.status();
+      for (int step = 0; step == 0 || (step < kInARow && widths[i].seconds < kQuickSeconds); ++step) {
+        auto seconds = TimeOnce(engine, filler, widths[i].rows, clock);
+        if (!seconds.ok()) return seconds.status();
+        if (step == 0) widths[i].switched = std::min(widths[i].switched, *seconds);
+        widths[i].Observe(*seconds);
+      }
       if (round == 0) measured = i + 1;
-      widths[i].Observe(*seconds);
     }
   }
   widths.resize(measured);
   std::sort(widths.begin(), widths.end(), [](const Fastest& a, const Fastest& b) { return a.rows < b.rows; });
   std::vector<CostPoint> points;
-  for (const Fastest& width : widths) points.push_back({width.rows, width.seconds});
+  double switch_seconds = 0;
+  int quick = 0;
+  for (const Fastest& width : widths) {
+    points.push_back({width.rows, width.seconds});
+    if (width.seconds >= kQuickSeconds) continue;
+    switch_seconds += (width.switched - width.seconds - switch_seconds) / ++quick;
+  }
   const auto agreeing =
       std::count_if(widths.begin(), widths.end(), [](const Fastest& w) { return w.second <= 1.3 * w.seconds; });
-  return Calibration{CostCurve(std::move(points)), agreeing * 5 >= static_cast<std::ptrdiff_t>(widths.size()) * 4};
+  return Calibration{CostCurve(std::move(points), switch_seconds),
+                     agreeing * 5 >= static_cast<std::ptrdiff_t>(widths.size()) * 4};
 }
 
 std::string DumpCostCurve(const CostCurve& curve, std::string_view key) {
   Json points = Json::array();
   for (const CostPoint& point : curve.calibration()) points.push_back({point.rows, point.seconds});
-  return DumpJson({{"key", key}, {"points", std::move(points)}}) + "\n";
+  return DumpJson({{"key", key}, {"points", std::move(points)}, {"switch", curve.SwitchSeconds()}}) + "\n";
 }
 
 Result<CostCurve> ParseCostCurve(std::string_view text, std::string_view key) {
@@ -103,8 +118,10 @@ Result<CostCurve> ParseCostCurve(std::string_view text, std::string_view key) {
     if (rows < least_rows || rows > 1 << 20 || !(seconds > 0) || !(seconds < 1e6)) return unusable;
     points.push_back({static_cast<int>(rows), seconds});
   }
-  if (points.empty()) return unusable;
-  return CostCurve(std::move(points));
+  if (points.empty() || !json->contains("switch") || !(*json)["switch"].is_number()) return unusable;
+  const auto switch_seconds = (*json)["switch"].get<double>();
+  if (!(switch_seconds >= 0) || !(switch_seconds < 1e6)) return unusable;
+  return CostCurve(std::move(points), switch_seconds);
 }
 
 Result<CostCurve> CalibratedCostCurve(Engine& engine, Token filler, Duration budget, const std::string& path,

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "engine/fake_engine.h"
 
@@ -53,9 +54,23 @@ TEST(CalibrationTest, FindsTheCurveUnderNoise) {
   EXPECT_EQ(engine.Length(0), 0);
 }
 
+TEST(CalibrationTest, TellsASwitchOfWidthsFromStepsInARow) {
+  ManualClock clock;
+  int last = 0;
+  TimedEngine engine(Info(32), clock, [&](int rows, int) {
+    const bool switched = std::exchange(last, rows) != rows;
+    return 0.0001 * rows + (switched ? 0.004 : 0);
+  });
+  const auto measured = MeasureCostCurve(engine, 1, std::chrono::seconds(1), clock);
+  ASSERT_TRUE(measured.ok());
+  EXPECT_TRUE(measured->steady);
+  EXPECT_NEAR(measured->curve.Seconds(8, 0), 0.0008, 1e-6);
+  EXPECT_NEAR(measured->curve.SwitchSeconds(), 0.004, 1e-6);
+}
+
 TEST(CalibrationTest, ABusyMachineIsNoticed) {
   ManualClock clock;
-  TimedEngine engine(Info(32), clock, [](int rows, int step) { return 0.001 * rows * (1 << (step * 7 % 10)); });
+  TimedEngine engine(Info(32), clock, [](int rows, int step) { return 0.02 * rows * (1 << (step * 7 % 10)); });
   const auto measured = MeasureCostCurve(engine, 1, std::chrono::milliseconds(100), clock);
   ASSERT_TRUE(measured.ok());
   EXPECT_FALSE(measured->steady);
@@ -71,15 +86,18 @@ TEST(CalibrationTest, ASlowModelIsMeasuredAtAFewWidthsOnly) {
 }
 
 TEST(CalibrationTest, CurvesSurviveTheDisk) {
-  const CostCurve curve({{1, 0.01}, {4, 0.013}, {8, 0.025}});
+  const CostCurve curve({{1, 0.01}, {4, 0.013}, {8, 0.025}}, 0.004);
   const auto read = ParseCostCurve(DumpCostCurve(curve, "this machine"), "this machine");
   ASSERT_TRUE(read.ok());
   for (int rows = 1; rows < 12; ++rows) EXPECT_EQ(read->Seconds(rows, 0), curve.Seconds(rows, 0));
+  EXPECT_EQ(read->SwitchSeconds(), 0.004);
   EXPECT_FALSE(ParseCostCurve(DumpCostCurve(curve, "this machine"), "another").ok());
-  for (const char* text : {"", "{", "[]", R"({"key": "k"})", R"({"key": "k", "points": []})",
-                           R"({"key": "k", "points": [[1]]})", R"({"key": "k", "points": [[1, -1]]})",
-                           R"({"key": "k", "points": [[2, 1], [1, 1]]})", R"({"key": "k", "points": [[0, 1]]})",
-                           R"({"key": "k", "points": [[1, "x"]]})", R"({"key": "k", "points": [[1, 1e999]]})"}) {
+  for (const char* text :
+       {"", "{", "[]", R"({"key": "k"})", R"({"key": "k", "points": []})", R"({"key": "k", "points": [[1]]})",
+        R"({"key": "k", "points": [[1, -1]]})", R"({"key": "k", "points": [[2, 1], [1, 1]]})",
+        R"({"key": "k", "points": [[0, 1]]})", R"({"key": "k", "points": [[1, "x"]]})",
+        R"({"key": "k", "points": [[1, 1e999]]})", R"({"key": "k", "points": [[1, 1]]})",
+        R"({"key": "k", "points": [[1, 1]], "switch": "x"})", R"({"key": "k", "points": [[1, 1]], "switch": -1})"}) {
     EXPECT_FALSE(ParseCostCurve(text, "k").ok()) << text;
   }
 }

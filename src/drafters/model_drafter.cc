@@ -191,11 +191,11 @@ void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
     }
     if (!readable) continue;
     answers_.push_back({proposal, 1, batch_.size() - 1});
-    if (!given.empty()) model_.engine.BeforeDraft(seq, proposal->max_tokens);
+    if (!given.empty()) model_.engine.SaveState(seq);
   }
   if (!Decode()) answers_.clear();
   for (const Answer& answer : answers_) {
-    if (answer.proposal->draft.empty()) model_.engine.BeforeDraft(answer.proposal->seq, answer.proposal->max_tokens);
+    if (answer.proposal->draft.empty()) model_.engine.SaveState(answer.proposal->seq);
   }
 }
 

@@ -42,9 +42,11 @@ constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on 
 
 struct Speculator::State {
   State(CostCurve its_curve, const SpeculatorOptions& its_options, const Clock& its_clock)
-      : options(its_options), clock(its_clock), curve(std::move(its_curve)), policy(curve, rollback) {
-    rollback.free_tokens = options.free_rollback;
-  }
+      : options(its_options),
+        clock(its_clock),
+        curve(std::move(its_curve)),
+        rollback(options.rollback),
+        policy(curve, rollback) {}
 
   const SpeculatorOptions options;
   const Clock& clock;
@@ -62,6 +64,11 @@ struct Speculator::State {
   int prompt_rows = 0, context = 0, draft_rows = 0, committed = 0;
   double draft_seconds = 0;
 
+  struct Shape {
+    int generating = 0, prompt_rows = 0, rows = 0;
+  };
+  Shape last_shape;  // of the step before
+
   // Scratch.
   std::vector<Proposal*> asked;
   std::vector<SequenceOutlook> offers;        // by turn
@@ -71,7 +78,8 @@ struct Speculator::State {
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
   int generating() const { return static_cast<int>(turns.size()); }
-  StepOutlook Step() const { return {offers, prompt_rows, context}; }
+  StepOutlook Step() const { return {offers, prompt_rows, context, last_shape.rows * (SameMakeUp() ? 1 : 0)}; }
+  bool SameMakeUp() const { return last_shape.generating == generating() && last_shape.prompt_rows == prompt_rows; }
   void OfferNothing();
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
   bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
@@ -180,6 +188,7 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
   state.prompt_rows = other_rows;
   state.draft_rows = state.committed = 0;
   state.draft_seconds = 0;
+  state.OfferNothing();
   if (turns.empty()) return;
   size_t tokens = 0;
   for (const SpeculationTurn& turn : turns) {
@@ -187,7 +196,6 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
     state.SlotOf(turn.seq).draft.Clear();
   }
   state.context = static_cast<int>(tokens / turns.size());
-  state.OfferNothing();
 
   for (Seat& seat : state.seats) {
     if (!seat.drafter->computes()) state.AskLookup(seat);
@@ -227,15 +235,17 @@ void Speculator::State::AskComputing(Seat& seat) {
   if (prompt_rows == 0) ReadUp(seat, gain);  // prompts in the step go first
 
   // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
-  // (Where four rows cost less than two, two unsure tokens may make a third one pay.)
+  // (Where four rows cost less than two, two unsure tokens may make a third one pay; where another number of rows than
+  // in the last step costs something, to the number that was planned.)
   const double row_price = policy.LeastSurvival(Step(), 0);
   const double making_price = policy.LeastSurvival(Step(), seat.round_seconds.value() / generating()) - row_price;
+  const bool to_the_end = !favoured || options.always || curve.SwitchSeconds() > 0;
   asked.clear();
   for (const SpeculationTurn& turn : turns) {
     if (!MayAsk(seat, turn) || seat.drafter->Lag(turn.seq, turn.history) > 0) continue;
     const Slot& slot = SlotOf(turn.seq);
     const int given = Continues(slot) ? slot.draft.size() : 0;
-    Prepare(seat, turn, std::min(given + rounds, Room(turn)), favoured && !options.always ? making_price : 0);
+    Prepare(seat, turn, std::min(given + rounds, Room(turn)), to_the_end ? 0 : making_price);
     if (given > 0) asked.back()->draft = slot.draft;
   }
   if (asked.empty()) return;
@@ -419,8 +429,14 @@ const Draft& Speculator::draft(SeqId seq) const {
 void Speculator::ObserveStep(double seconds) {
   State& state = *state_;
   state.stepping_seconds += seconds + state.draft_seconds;
-  if (state.turns.empty() || state.prompt_rows > 0) return;
   const StepOutlook step = state.Step();
+  const int rows = step.fixed_rows() + state.draft_rows;
+  const bool switched = rows != step.last_rows;
+  bool one_part = true;
+  for (size_t i = 0; i < state.turns.size(); ++i)
+    one_part = one_part && state.turns[i].rows + state.rows[i] == state.turns[0].rows + state.rows[0];
+  state.last_shape = {state.generating(), state.prompt_rows, one_part ? rows : 0};
+  if (state.turns.empty() || state.prompt_rows > 0) return;
   const double plain_seconds = state.curve.Seconds(step.plain_rows(), state.context);
   for (const SpeculationTurn& turn : state.turns) {
     Slot& slot = state.SlotOf(turn.seq);
@@ -430,10 +446,7 @@ void Speculator::ObserveStep(double seconds) {
     slot.committed = 0;
   }
   // A step of unequal sequences is several parts, whose times nobody knows.
-  bool one_part = true;
-  for (size_t i = 0; i < state.turns.size(); ++i)
-    one_part = one_part && state.turns[i].rows + state.rows[i] == state.turns[0].rows + state.rows[0];
-  if (one_part) state.curve.Observe(step.fixed_rows() + state.draft_rows, state.context, seconds);
+  if (one_part) state.curve.Observe(rows, state.context, seconds, switched);
   state.policy.Observe(step, state.committed, seconds + state.draft_seconds);
 }
 

@@ -33,8 +33,7 @@ struct SpeculatorOptions {
   bool join = true;             // a draft that ends sure may be continued by another drafter
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
   double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
-  // Draft tokens that the target's memory can take back at no cost; for more it needs a snapshot (Engine::BeforeDraft).
-  int free_rollback = std::numeric_limits<int>::max();
+  RollbackCost rollback = {};   // what the target's memory can take back for nothing; costs are measured
 };
 
 // A sequence that gets its next row in this step.

@@ -10,7 +10,9 @@
 #include <memory>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "drafters/speculator.h"
@@ -27,7 +29,9 @@ constexpr int kMaxRows = 64;
 // and a little less of each.
 constexpr double kFriendly = 0.95;
 constexpr double kHostile = 0.98;
-constexpr double kNonsense = 0.8;  // the calibration is of another machine altogether
+constexpr double kUnsettled = 0.9;  // lengths follow the drafter's confidence, and each change costs half a plain step
+constexpr double kRestless = 0.75;  // and where it costs two
+constexpr double kNonsense = 0.8;   // the calibration is of another machine altogether
 constexpr double kLuck = 0.03;
 
 using Random = std::mt19937_64;
@@ -66,6 +70,7 @@ struct World {
   std::vector<int> arrivals = {0};  // when each sequence begins, in tokens of the first
   bool disturbed = false;           // every other 400 tokens the machine takes twice as long
   double noise = 0.12;              // of step times, relative
+  double switch_cost = 0;           // in plain steps: of a step with other rows than the one before
   bool replays = false;             // a running state: what follows a wrong token is decoded again
   double save_cost = 0.02;          // if so, in plain steps: before a draft
   double restore_cost = 0.03;       // and after a wrong one
@@ -242,6 +247,7 @@ class Simulation {
     std::vector<int> done(world_.arrivals.size()), again(world_.arrivals.size());
     std::vector<std::pair<size_t, int>> steps;
     double spent = 0;
+    std::vector<int> last;
     while (true) {
       int rounds = 0;
       std::vector<int> widths;
@@ -261,7 +267,7 @@ class Simulation {
         done[seq] += right + 1;
         spent += RollbackCost(drafted, right, &again[seq]) * slowness;
       }
-      spent += (CostOf(widths) + rounds * draft_cost) * slowness;
+      spent += (CostOf(widths) + rounds * draft_cost + SwitchCost(widths, &last)) * slowness;
     }
   }
 
@@ -274,7 +280,7 @@ class Simulation {
           std::make_unique<ScriptedDrafter>(fortunes_[i], world_.drafters[i].token_cost * kPlainSeconds, clock));
     }
     const auto sequences = static_cast<int>(world_.arrivals.size());
-    if (world_.replays) options.free_rollback = 0;
+    if (world_.replays) options.rollback = {0, 0};
     Speculator speculator(std::move(drafters), Calibration(), options, sequences, clock);
     std::vector<int> again(world_.arrivals.size());
 
@@ -282,6 +288,7 @@ class Simulation {
     std::vector<std::vector<Token>> histories(world_.arrivals.size(), std::vector<Token>(kPromptTokens));
     std::vector<SpeculationTurn> turns;
     std::vector<bool> begun(world_.arrivals.size());
+    std::vector<int> last;
     double spent = 0;
     while (true) {
       turns.clear();
@@ -302,7 +309,8 @@ class Simulation {
       spent += std::chrono::duration<double>(clock.Now() - start).count() / kPlainSeconds;
       std::vector<int> widths;
       for (const SpeculationTurn& turn : turns) widths.push_back(turn.rows + speculator.draft(turn.seq).size());
-      const double cost = CostOf(widths) * Slowness(static_cast<int>(histories[0].size()) - kPromptTokens);
+      const double cost = (CostOf(widths) + SwitchCost(widths, &last)) *
+                          Slowness(static_cast<int>(histories[0].size()) - kPromptTokens);
       spent += cost;
       for (const SpeculationTurn& turn : turns) {
         std::vector<Token>& history = histories[static_cast<size_t>(turn.seq)];
@@ -325,6 +333,13 @@ class Simulation {
   int most_rows() const {
     const int most = std::max(kMaxRows, (kMostFixed + 1) * static_cast<int>(world_.arrivals.size()));
     return world_.replays ? most + world_.tokens : most;  // a fixed length may decode all again and again
+  }
+
+  // Each part of a step of unequal widths is another shape.
+  double SwitchCost(const std::vector<int>& widths, std::vector<int>* last) const {
+    const bool switched = std::exchange(*last, widths) != widths;
+    const auto parts = static_cast<double>(std::set<int>(widths.begin(), widths.end()).size());
+    return parts > 1 ? parts * world_.switch_cost : (switched ? world_.switch_cost : 0);
   }
 
   // What it costs to have drafted; `again`: tokens that the sequence decodes again, before and after.
@@ -355,7 +370,7 @@ class Simulation {
     for (const int rows : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32, 48, 64}) {
       points.push_back({rows, kPlainSeconds * (world_.calibrated ? world_.calibrated(rows) : world_.cost(rows))});
     }
-    return CostCurve(std::move(points));
+    return CostCurve(std::move(points), world_.calibrated ? 0 : world_.switch_cost * kPlainSeconds);
   }
 
   static int Verify(SeqId seq, const Draft& draft, std::vector<Token>& history) {
@@ -482,6 +497,30 @@ void AddReplaying(const std::string& on, const Cost& cost, std::vector<World>& w
   }
 }
 
+void AddSwitching(const std::string& on, const Cost& cost, double switch_cost, std::vector<World>& worlds) {
+  std::vector<World> switching;
+  for (const double chance : {0.5, 0.8, 0.95}) {
+    switching.push_back({"constant " + Short(chance), kFriendly, cost, {{Constant(chance), Always(0.6)}}});
+  }
+  switching.push_back({"random confidence, right 0.1", kHostile, cost, {{Constant(0.1), Random01()}}});
+  switching.push_back({"bursty, informed", kFriendly, cost, {{Bursty(0.98, 60, 0.05, 200), Informed(0.7)}}});
+  switching.push_back({"constant 0.05, draft 0.2", kHostile, cost, {{Constant(0.05), Always(0.9), 0.2}}});
+  switching.push_back({"constant 0.8, draft 0.2", kUnsettled, cost, {{Constant(0.8), Informed(0.3), 0.2}}});
+  World load = {"load 1 to 4 sequences", kFriendly, cost, {{Constant(0.7), Informed(0.3)}}};
+  load.tokens = 2000;
+  load.arrivals = {0, 500, 1000, 1000};
+  switching.push_back(load);
+  load.name = "load, draft 0.2";
+  load.drafters[0].token_cost = 0.2;
+  switching.push_back(load);
+  for (World& world : switching) {
+    world.name += ", switching" + on;
+    world.switch_cost = switch_cost;
+    if (switch_cost > 1 && world.least < kHostile) world.least = kRestless;
+    worlds.push_back(std::move(world));
+  }
+}
+
 std::vector<World> Worlds() {
   std::vector<World> worlds;
   const std::pair<std::string, Cost> curves[] = {
@@ -495,6 +534,8 @@ std::vector<World> Worlds() {
   AddComputing(", mild", Mild, worlds);
   AddComputing(", Ice Lake", IceLake, worlds);
   AddComputing(", GPU", Gpu, worlds);
+  AddSwitching(", mild", Mild, 0.5, worlds);
+  AddSwitching(", GPU", Gpu, 2, worlds);  // as on an H200
   worlds.push_back({"constant 0.8, steep", kHostile, Steep, {{Constant(0.8), Always(0.8)}}});
   worlds.push_back({"bursty, steep", kHostile, Steep, {{Bursty(0.98, 60, 0.05, 200), Always(0.7)}}});
   for (const double chance : {0.5, 0.8, 0.95}) {

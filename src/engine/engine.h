@@ -11,7 +11,7 @@
 //     on how the tokens before were cut into batches. Engines for which that does not hold say so in info().exactness.
 //
 // Memory that holds a running state (recurrent and hybrid models) cannot drop single tokens. Its engine goes back to
-// states it kept, and the caller tells it when one will be needed: BeforeDraft() before rows that may turn out wrong,
+// states it kept, and the caller tells it when one will be needed: SaveState() before rows that may turn out wrong,
 // Remember() where another request may branch off.
 //
 // Not thread-safe: one thread at a time drives an engine. Different engines (a target and its draft model) are
@@ -46,15 +46,10 @@ struct EngineInfo {
   int micro_batch = 0;      // rows computed at once: a wider batch takes as long as several of these
   int max_outputs = 0;      // rows of one Decode that may want logits
   Rollback rollback = Rollback::kDropCells;
-  int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that can be taken back at no cost
+  int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
   std::string
       exactness;  // "" if logits are independent of the batch's shape; else one sentence saying why they may not be
 };
-
-// Rows of the last batch that can be taken back without BeforeDraft.
-inline int FreeRollback(const EngineInfo& info) {
-  return info.rollback == Rollback::kDropCells ? std::numeric_limits<int>::max() : info.device_snapshots;
-}
 
 class Engine {
  public:
@@ -81,9 +76,13 @@ class Engine {
   // What TruncateTo(seq, length) would return.
   virtual Pos TruncatedLength(SeqId seq, Pos length) const { return std::min(length, Length(seq)); }
 
+  // How many of the last rows of each sequence TruncateTo can take back, once, after `batch` was decoded and before
+  // another one is; never the first.
+  virtual int FreeRollback(const Batch& /*batch*/) const { return std::numeric_limits<int>::max(); }
+
   // Rows of `seq` to come are guesses: TruncateTo will not have to fall back behind the present length if they are
-  // wrong. An engine with device snapshots expects `rows` of them, in the next batch, after at least one that is none.
-  virtual void BeforeDraft(SeqId /*seq*/, int /*rows*/) {}
+  // wrong. Replaces the state saved last.
+  virtual void SaveState(SeqId /*seq*/) {}
 
   // Requests to come may share the tokens in memory now: TruncateTo should be able to come back here later. Which of
   // these places are kept is up to the engine's memory for them.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace outrider {
 namespace {
@@ -57,7 +58,7 @@ Status FakeEngine::Decode(const Batch& batch) {
     Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
     memory.push_back(row.token);
     int& undoable = places_[static_cast<size_t>(row.seq)].undoable;
-    undoable = std::min(undoable + 1, info_.device_snapshots);
+    undoable = std::min(undoable + 1, FreeRollback(batch));
     if (!row.wants_logits) continue;
     ++outputs;
     auto& logits = logits_[static_cast<size_t>(i)].emplace(static_cast<size_t>(info_.n_vocab), 0.0f);
@@ -79,7 +80,7 @@ Pos FakeEngine::TruncateTo(SeqId seq, Pos length) {
   memory_[static_cast<size_t>(seq)].resize(static_cast<size_t>(kept));
   Places& places = places_[static_cast<size_t>(seq)];
   places.undoable = -1;
-  if (places.before_draft > kept) places.before_draft.reset();
+  if (places.saved > kept) places.saved.reset();
   std::erase_if(places.remembered, [kept](Pos place) { return place > kept; });
   return kept;
 }
@@ -88,14 +89,21 @@ Pos FakeEngine::TruncatedLength(SeqId seq, Pos length) const {
   const Places& places = places_[static_cast<size_t>(seq)];
   if (info_.rollback == Rollback::kDropCells || Length(seq) <= length) return std::min(length, Length(seq));
   if (length > 0 && Length(seq) - length <= places.undoable) return length;
-  Pos latest = places.before_draft <= length ? places.before_draft.value_or(0) : 0;
+  Pos latest = places.saved <= length ? places.saved.value_or(0) : 0;
   for (const Pos place : places.remembered) latest = place <= length ? std::max(latest, place) : latest;
   return latest;
 }
 
-void FakeEngine::BeforeDraft(SeqId seq, int rows) {
+// A batch of several sequences takes none back, which is the least an engine may promise.
+int FakeEngine::FreeRollback(const Batch& batch) const {
+  if (info_.rollback == Rollback::kDropCells) return std::numeric_limits<int>::max();
+  const bool one_sequence = batch.empty() || batch.rows().front().seq == batch.rows().back().seq;
+  return one_sequence ? info_.device_snapshots : 0;
+}
+
+void FakeEngine::SaveState(SeqId seq) {
   const bool keeps = info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
-  if (keeps && rows > info_.device_snapshots) places_[static_cast<size_t>(seq)].before_draft = Length(seq);
+  if (keeps) places_[static_cast<size_t>(seq)].saved = Length(seq);
 }
 
 void FakeEngine::Remember(SeqId seq) {

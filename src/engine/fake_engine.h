@@ -31,7 +31,8 @@ class FakeEngine : public Engine {
   Pos Length(SeqId seq) const override { return static_cast<Pos>(memory_[static_cast<size_t>(seq)].size()); }
   Pos TruncateTo(SeqId seq, Pos length) override;
   Pos TruncatedLength(SeqId seq, Pos length) const override;
-  void BeforeDraft(SeqId seq, int rows) override;
+  int FreeRollback(const Batch& batch) const override;
+  void SaveState(SeqId seq) override;
   void Remember(SeqId seq) override;
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
@@ -44,8 +45,8 @@ class FakeEngine : public Engine {
  private:
   // Where a running state can go back to.
   struct Places {
-    int undoable = 0;  // rows of the last batch
-    std::optional<Pos> before_draft;
+    int undoable = -1;  // rows of the last batch
+    std::optional<Pos> saved;
     std::vector<Pos> remembered;
   };
 

@@ -146,8 +146,10 @@ void Scheduler::ShareRows(int rows) {
 // again, or asks something else, shares what lies before.
 void Scheduler::LeaveTail(Turn& turn) const {
   constexpr int kTail = 32, kWorthwhile = 256;  // tokens
-  const bool ends = turn.rows == Missing(*turn.sequence);
-  if (engine_.info().rollback != Rollback::kDropCells && ends && turn.rows >= kWorthwhile) turn.rows -= kTail;
+  const Sequence& sequence = *turn.sequence;
+  const bool ends = turn.rows == Missing(sequence) && !sequence.generating();
+  const bool worthwhile = sequence.timings.prompt_tokens >= kWorthwhile && turn.rows > kTail;
+  if (engine_.info().rollback != Rollback::kDropCells && ends && worthwhile) turn.rows -= kTail;
 }
 
 // Sequences past their first token may have drafts verified along with their next row.
@@ -168,19 +170,22 @@ void Scheduler::Draft() {
   batch_.Clear();
   for (Turn& turn : turns_) {
     if (MaySpeculate(turn)) turn.draft = speculator_->draft(turn.sequence->id).tokens;
-    if (!turn.draft.empty()) PrepareRollback(turn);
     AddRows(turn);
   }
+  SaveStates();
 }
 
-void Scheduler::PrepareRollback(const Turn& turn) {
-  const auto drafted = static_cast<int>(turn.draft.size());
-  if (drafted <= FreeRollback(engine_.info())) return;
-  const TimePoint start = clock_.Now();
-  engine_.BeforeDraft(turn.sequence->id, drafted);
-  const double ms = Milliseconds(clock_.Now() - start);
-  turn.sequence->timings.rollback_ms += ms;
-  speculator_->ObserveSave(ms / 1000);
+// Where drafts could not be taken back otherwise.
+void Scheduler::SaveStates() {
+  const int free = engine_.FreeRollback(batch_);
+  for (const Turn& turn : turns_) {
+    if (turn.draft.empty() || static_cast<int>(turn.draft.size()) <= free) continue;
+    const TimePoint start = clock_.Now();
+    engine_.SaveState(turn.sequence->id);
+    const double ms = Milliseconds(clock_.Now() - start);
+    turn.sequence->timings.rollback_ms += ms;
+    speculator_->ObserveSave(ms / 1000);
+  }
 }
 
 bool Scheduler::MaySpeculate(const Turn& turn) const {

@@ -103,7 +103,7 @@ class Scheduler {
   bool GoesOn(const Turn& turn) const;
   void ShareRows(int rows);
   void LeaveTail(Turn& turn) const;
-  void PrepareRollback(const Turn& turn);
+  void SaveStates();
   void TakeBack(Sequence& sequence, Pos length);
   void AddRows(Turn& turn);
   Token DrawRow(const Turn& turn, int row);

@@ -32,9 +32,16 @@ double PriorCovariance(size_t band, size_t other) {
   return kLevelVariance + kTiltVariance * static_cast<double>(band * other) + (band == other ? kBandVariance : 0);
 }
 
+// Learning what a switch of shapes costs: how much each one counts, and bounds relative to the step.
+constexpr double kSwitchShare = 0.015;
+constexpr double kNegligibleSwitch = 0.1;
+constexpr double kMostSwitch = 2;
+constexpr double kLeastInARow = 0.7;
+
 }  // namespace
 
-CostCurve::CostCurve(std::vector<CostPoint> points) : points_(std::move(points)) {
+CostCurve::CostCurve(std::vector<CostPoint> points, double switch_seconds)
+    : points_(std::move(points)), switch_seconds_(switch_seconds) {
   assert(!points_.empty());
 }
 
@@ -130,9 +137,20 @@ double CostCurve::StepSeconds(std::span<const int> sequences_at, int context) co
   return seconds;
 }
 
-void CostCurve::Observe(int rows, int context, double seconds) {
+double CostCurve::SwitchSeconds() const {
+  return switch_seconds_ > kNegligibleSwitch * Seconds(1, 0) ? switch_seconds_ : 0;
+}
+
+void CostCurve::Observe(int rows, int context, double seconds, bool switched) {
   if (!(seconds > 0)) return;  // a clock too coarse for it
-  last_ratio_ = seconds / Seconds(rows, context);
+  const double in_a_row = Seconds(rows, context);
+  if (switched && observations_ > 0) {
+    const double longer = std::clamp(seconds - in_a_row, -kMostSwitch * in_a_row, kMostSwitch * in_a_row);
+    if (const double known = SwitchSeconds(); known > 0)
+      seconds = std::max(seconds - known, std::min(seconds, kLeastInARow * in_a_row));
+    switch_seconds_ += kSwitchShare * (longer - switch_seconds_);
+  }
+  last_ratio_ = seconds / in_a_row;
   const double off = std::log(last_ratio_);
   Bands& bands = Enter(Bucket(context));
   if (observations_ == 0) bands.off.fill(off);  // whatever it is: nothing was known about the level

@@ -12,6 +12,9 @@
 // steps never make a bargain. `off` is kept per context bucket (doubling lengths), because attention costs more per row
 // in longer contexts; a bucket never seen starts from the one used last.
 //
+// A step of another shape than the one before takes longer: graphs are built anew, and on a GPU not replayed. By how
+// much is learned too, apart from the curve, which is that of steps in a row.
+//
 // Pure: no clock, no engine. Constant time per call, no allocation after construction.
 #pragma once
 
@@ -34,7 +37,7 @@ class CostCurve {
 
   // `points`: ascending in rows, at least one, positive times. Between them the curve is straight; past the last it
   // goes on with the slope of the last two.
-  explicit CostCurve(std::vector<CostPoint> points);
+  explicit CostCurve(std::vector<CostPoint> points, double switch_seconds = 0);
 
   // Expected duration of a step of `rows` rows whose sequences are about `context` tokens long on average.
   double Seconds(int rows, int context) const;
@@ -44,8 +47,11 @@ class CostCurve {
   // each).
   double StepSeconds(std::span<const int> sequences_at, int context) const;
 
+  // What a step takes longer after one of another shape; 0 if that is hardly worth mentioning.
+  double SwitchSeconds() const;
+
   // A step was measured. Outliers (a machine that was busy elsewhere) move the curve little.
-  void Observe(int rows, int context, double seconds);
+  void Observe(int rows, int context, double seconds, bool switched = false);
 
   // By what share Seconds(rows) may be wrong if Seconds(than_rows) is right; about one standard deviation.
   double Uncertainty(int rows, int than_rows, int context) const;
@@ -91,6 +97,7 @@ class CostCurve {
   size_t last_bucket_ = 0;
   double observations_ = 0;
   double last_ratio_ = 1;
+  double switch_seconds_ = 0;  // mean of what was seen; below 0 by chance only
 };
 
 }  // namespace outrider

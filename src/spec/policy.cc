@@ -19,8 +19,14 @@ constexpr double kMostCredit = 4;      // tokens
 // are better than usual. (From simulation.)
 constexpr double kPlainStepLoss = 2;
 
+// What a draft of another length than the last is charged of a switch of shapes, and at most of a plain step: those
+// after it may keep to it. (From simulation: in full, drafts begin too late; for nothing, they change too often.)
+constexpr double kSwitchWeight = 0.5;
+constexpr double kMostSwitchCharge = 0.3;
+
 // Trials of plain steps while drafts pay: the more often, the further off the last one was.
 constexpr double kSurprise = 0.3;
+constexpr int kPlainStepsInARow = 3;
 constexpr int kLeastInterval = 8;  // steps
 constexpr int kMostInterval = 256;
 
@@ -48,7 +54,9 @@ void Policy::BeginOptions(const StepOutlook& step) {
     if (sequences_at_.size() < rows) sequences_at_.resize(rows);
     for (size_t row = 0; row < rows; ++row) ++sequences_at_[row];
   }
-  tokens_so_far_ = rollback_so_far_ = 0;
+  rows_so_far_ = step.fixed_rows();
+  tokens_so_far_ = 0;
+  risks_if_even_.assign(step.sequences.size(), {});
   risks_.assign(step.sequences.size(), {});
 }
 
@@ -58,16 +66,23 @@ void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   const size_t row = static_cast<size_t>(sequence.rows) + place;
   if (sequences_at_.size() <= row) sequences_at_.resize(row + 1);
   ++sequences_at_[row];
+  ++rows_so_far_;
   tokens_so_far_ += sequence.survival[place];
 
-  // With one more token there is one more way to be wrong by more than can be taken back for nothing: if exactly
-  // `right` tokens are right.
-  const int right = static_cast<int>(place) - rollback_.free_tokens;
+  AddRisk(step, which, place, rollback_.free_if_even, risks_if_even_);
+  AddRisk(step, which, place, rollback_.free_always, risks_);
+}
+
+// With one more token there is one more way to be wrong by more than can be taken back for nothing: if exactly `right`
+// tokens are right.
+void Policy::AddRisk(const StepOutlook& step, size_t which, size_t place, int free_tokens, Risks& risks) const {
+  const int right = static_cast<int>(place) - free_tokens;
   if (right < 0) return;
+  const SequenceOutlook& sequence = step.sequences[which];
   const auto i = static_cast<size_t>(right);
   const double plain = curve_.Seconds(step.generating(), step.context);
   const double chance = (right == 0 ? 1 : sequence.survival[i - 1]) - sequence.survival[i];
-  Risk& risk = risks_[which];
+  Risk& risk = risks[which];
   risk.chance += chance;
   risk.replay_seconds +=
       chance * std::max(0.0, curve_.Seconds(step.generating() + sequence.rows + right, step.context) - plain);
@@ -76,14 +91,26 @@ void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   // which costs what a draft would have gained.
   const double till_right = risk.replay_seconds / std::max(sequence.survival[place], 1e-9);
   const double till_plain = risk.replay_seconds + kPlainStepLoss * risk.chance * plain * (1 - 1 / speed_up_);
-  const double seconds =
-      rollback_.save_seconds + risk.chance * rollback_.restore_seconds + std::min(till_right, till_plain);
-  rollback_so_far_ += seconds - risk.seconds;
-  risk.seconds = seconds;
+  risk.seconds = rollback_.save_seconds + risk.chance * rollback_.restore_seconds + std::min(till_right, till_plain);
+}
+
+// Sequences of unequal width are computed in parts of different shapes.
+int Policy::Parts() const {
+  int parts = sequences_at_.empty() ? 0 : 1;
+  for (size_t i = 1; i < sequences_at_.size(); ++i) parts += sequences_at_[i] != sequences_at_[i - 1] ? 1 : 0;
+  return parts;
 }
 
 void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
-  const double seconds = curve_.StepSeconds(sequences_at_, step.context) + rollback_so_far_ + draft_seconds;
+  double seconds = curve_.StepSeconds(sequences_at_, step.context) + draft_seconds;
+  if (const int parts = Parts(); parts > 1) {
+    seconds += parts * curve_.SwitchSeconds();
+  } else if (!options_.empty() && rows_so_far_ != step.last_rows) {
+    // (A step without drafts is judged as one of many: if those are better, the first is worth the switch.)
+    seconds += std::min(kSwitchWeight * curve_.SwitchSeconds(),
+                        kMostSwitchCharge * curve_.Seconds(step.generating(), step.context));
+  }
+  for (const Risk& risk : Parts() == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
   options_.push_back({tokens_so_far_, seconds});
 }
 
@@ -167,6 +194,22 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
   return trial;
 }
 
+// While drafts pay a plain step is taken now and then; where a switch costs something, a few in a row, of which the
+// last tells what plain steps take. After a rollback a step without drafts is not a plain one yet.
+size_t Policy::OrPlain(size_t chosen, const StepOutlook& step) {
+  const bool plain = step.fixed_rows() == step.generating();
+  if (plain_steps_left_ == 0 && chosen > 0 && ++steps_since_plain_ >= plain_interval_) {
+    plain_steps_left_ = curve_.SwitchSeconds() > 0 ? kPlainStepsInARow : 1;
+  }
+  if (chosen == 0 && plain) steps_since_plain_ = plain_steps_left_ = 0;
+  if (plain_steps_left_ == 0) return chosen;
+  if (plain && --plain_steps_left_ == 0) {
+    trying_plain_ = true;
+    steps_since_plain_ = 0;
+  }
+  return 0;
+}
+
 void Policy::ChooseRows(const StepOutlook& step, int most_rows, std::span<int> rows) {
   std::fill(rows.begin(), rows.end(), 0);
   ListOptions(step, most_rows);
@@ -175,12 +218,7 @@ void Policy::ChooseRows(const StepOutlook& step, int most_rows, std::span<int> r
   trying_plain_ = false;
   if (step.prompt_rows == 0) {  // steps with prompts in them teach nothing
     if (step.generating() == 1) chosen = OrTrial(chosen, rate, step);
-    if (chosen > 0 && ++steps_since_plain_ >= plain_interval_) chosen = 0;
-    // After a rollback a step without drafts is not a plain one yet, but the next will be.
-    if (chosen == 0 && step.fixed_rows() == step.generating()) {
-      trying_plain_ = steps_since_plain_ >= plain_interval_;
-      steps_since_plain_ = 0;
-    }
+    chosen = OrPlain(chosen, step);
   }
   if (chosen < levels_begin_) {
     for (size_t i = 0; i < chosen; ++i) ++rows[order_[i]];

@@ -42,6 +42,7 @@ struct StepOutlook {
   std::span<const SequenceOutlook> sequences;
   int prompt_rows = 0;  // of sequences that do not generate yet
   int context = 0;      // mean length of the sequences
+  int last_rows = 0;    // of the step before; 0 if it was not of as many sequences and prompts, or of unequal width
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int plain_rows() const { return generating() + prompt_rows; }
@@ -54,9 +55,11 @@ struct StepOutlook {
 
 // What it costs a sequence to take back the tokens of its draft that are wrong.
 struct RollbackCost {
-  int free_tokens = std::numeric_limits<int>::max();  // that many can be taken back for nothing
-  double save_seconds = 0;                            // before a draft that is longer
-  double restore_seconds = 0;                         // when more are wrong; all its rows are then decoded again
+  // That many can be taken back for nothing: in any step, and in one whose sequences all have as many rows.
+  int free_if_even = std::numeric_limits<int>::max();
+  int free_always = std::numeric_limits<int>::max();
+  double save_seconds = 0;     // before a draft that is longer
+  double restore_seconds = 0;  // when more are wrong; all its rows are then decoded again
 };
 
 class Policy {
@@ -101,17 +104,21 @@ class Policy {
     double replay_seconds = 0;  // times what the next step takes longer for it
     double seconds = 0;         // what that comes to
   };
+  using Risks = std::vector<Risk>;  // by sequence
 
   double Rate(int generating, int context) const;
   double RateWith(const StepOutlook& step, double draft_seconds) const;
   void BeginOptions(const StepOutlook& step);
   void AddToken(const StepOutlook& step, size_t which, size_t place);
+  void AddRisk(const StepOutlook& step, size_t which, size_t place, int free_tokens, Risks& risks) const;
+  int Parts() const;
   void AddOption(const StepOutlook& step, double draft_seconds);
   void ListOptions(const StepOutlook& step, int most_rows);
   void ListLevels(const StepOutlook& step, int most_rows);
   double GainOf(size_t option, double rate) const;
   size_t BestOption(double rate) const;
   size_t OrTrial(size_t best, double rate, const StepOutlook& step);
+  size_t OrPlain(size_t chosen, const StepOutlook& step);
 
   const CostCurve& curve_;
   const RollbackCost& rollback_;
@@ -119,6 +126,7 @@ class Policy {
   double speed_up_ = 1;
   double credit_ = 2;  // tokens that trials may cost
   int steps_since_plain_ = 0, plain_interval_ = 16;
+  int plain_steps_left_ = 0;  // of a trial
   bool trying_plain_ = false;
 
   // Scratch.
@@ -127,9 +135,9 @@ class Policy {
   std::vector<size_t> order_;
   size_t levels_begin_ = 0;        // in options_
   std::vector<int> sequences_at_;  // of the option being listed: how many sequences have more than i rows
+  int rows_so_far_ = 0;            // of the option being listed
   double tokens_so_far_ = 0;       // of the option being listed: draft tokens expected to be right
-  double rollback_so_far_ = 0;     // and seconds for taking back the others
-  std::vector<Risk> risks_;        // by sequence, summed up in rollback_so_far_
+  Risks risks_if_even_, risks_;    // and what it may cost to take back the others
 };
 
 }  // namespace outrider

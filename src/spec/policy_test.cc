@@ -195,7 +195,7 @@ TEST(PolicyTest, LeastSurvivalIsTheCheapestRowsPrice) {
 TEST(PolicyTest, TakingBackHasItsPrice) {
   const CostCurve curve = Line(0.5);
   const std::vector<double> unsure = Geometric(0.6, 8), sure = Geometric(0.98, 8);
-  const RollbackCost free, replay{0, 0, 0}, slow_replay{0, 0.01, 0.01}, device{8, 0.01, 0.01};
+  const RollbackCost free, replay{0, 0}, slow_replay{0, 0, 0.01, 0.01}, device{8, 0, 0.01, 0.01};
   Policy without(curve, free), replaying(curve, replay), slow(curve, slow_replay), on_device(curve, device);
   EXPECT_GT(Choose(without, {unsure})[0], 0);
   EXPECT_EQ(Choose(replaying, {unsure})[0], 0) << "a row wrong is a row again, and its turn lost";
@@ -206,9 +206,19 @@ TEST(PolicyTest, TakingBackHasItsPrice) {
   EXPECT_EQ(on_device.Gain(Step(unsure).outlook(), 0), without.Gain(Step(unsure).outlook(), 0));
 }
 
+TEST(PolicyTest, DeviceSnapshotsDoNotHelpSequencesOfUnequalWidth) {
+  const CostCurve curve = Line(0.05);
+  const RollbackCost device{8, 0, 0.02, 0.02}, replay{0, 0, 0.02, 0.02}, free;
+  Policy on_device(curve, device), replaying(curve, replay), without(curve, free);
+  const std::vector<double> draft = Geometric(0.6, 3);
+  const Step even({draft, draft}, 0), uneven({draft, kNoDraft}, 0);
+  EXPECT_EQ(on_device.Gain(even.outlook(), 0), without.Gain(even.outlook(), 0));
+  EXPECT_EQ(on_device.Gain(uneven.outlook(), 0), replaying.Gain(uneven.outlook(), 0));
+}
+
 TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
   const CostCurve curve = Line(0.1);
-  const RollbackCost replay{0, 0, 0};
+  const RollbackCost replay{0, 0};
   Policy policy(curve, replay);
   const std::vector<double> draft = Geometric(0.8, 8);
   EXPECT_GT(policy.Gain(Step(draft, 1).outlook(), 0), policy.Gain(Step(draft, 4).outlook(), 0));

@@ -137,7 +137,7 @@ class TestRollback:
         expected = texts(answers(serve("--spec", "none", model=HYBRID_MODEL), temperature=0))
         server = serve(*ALL, model=HYBRID_MODEL)
         for _ in range(5):
-            with server.stream("/v1/chat/completions", endless()) as events:
+            with server.stream("/completion", endless()) as events:
                 for _ in range(4):
                     next(events)
         eventually(server.slots_idle, "the slots to be free")

@@ -160,7 +160,6 @@ class Script {
       const int length = Below(3) == 0 ? 0 : 1 + Below(kLongestDraft);
       for (int i = 0; i < length; ++i) turn.draft.push_back(AnyToken());
       turn.right = Below(length + 1);
-      if (length > 0) engine_.BeforeDraft(seq, length);
       Pos pos = engine_.Length(seq);
       for (; pos < size; ++pos) {
         const int row = batch.Add({tokens[static_cast<size_t>(pos)], pos, seq, pos + 1 == size});
@@ -170,6 +169,9 @@ class Script {
       turns.push_back(std::move(turn));
     }
     if (turns.empty()) return;
+    for (const Turn& turn : turns) {
+      if (static_cast<int>(turn.draft.size()) > engine_.FreeRollback(batch)) engine_.SaveState(turn.seq);
+    }
     Decode(batch);
     for (const Turn& turn : turns) Commit(turn);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "engine/llama/backend.h"
 
@@ -222,7 +223,7 @@ Pos LlamaEngine::GoBack(SeqId seq, Pos length) {
   const int rows = current - length;
   // What libllama's answer does not tell: snapshots are those of the last batch, of as many rows as it had.
   if (length > 0 && rows <= state.undoable && llama_memory_seq_rm(llama_get_memory(context_.get()), seq, length, -1)) {
-    state = {0, true};
+    state = {-1, true};
     snapshots_.Cut(seq, length);
     return length;
   }
@@ -251,8 +252,26 @@ void LlamaEngine::GiveUp(SeqId seq) {
   snapshots_.BeginLife(seq);
 }
 
-void LlamaEngine::BeforeDraft(SeqId seq, int rows) {
-  if (!keeps_states() || rows <= info_.device_snapshots || Length(seq) == 0) return;
+// Sequences of unequal width are computed one part after the other, and a later part may move states of an earlier one
+// to another place: the present ones, not the snapshots beside them.
+int LlamaEngine::FreeRollback(const Batch& batch) const {
+  if (info_.rollback == Rollback::kDropCells) return std::numeric_limits<int>::max();
+  const std::span<const BatchRow> rows = batch.rows();
+  size_t first_width = 0, width = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ++width;
+    const bool last = i + 1 == rows.size() || rows[i + 1].seq != rows[i].seq;
+    if (!last) continue;
+    if (first_width == 0) first_width = width;
+    if (width != first_width) return 0;
+    width = 0;
+  }
+  const bool one_sequence = first_width == rows.size();
+  return one_sequence || batch.size() <= info_.micro_batch ? info_.device_snapshots : 0;
+}
+
+void LlamaEngine::SaveState(SeqId seq) {
+  if (!keeps_states() || Length(seq) == 0) return;
   Snapshot* snapshot = snapshots_.BeforeDraft(seq, Length(seq));
   if (snapshot != nullptr && !CopyState(seq, FlagsFor(*snapshot), &snapshot->state)) snapshots_.DropBeforeDraft(seq);
 }
@@ -305,10 +324,11 @@ void LlamaEngine::SettleOthers(const Batch& batch) {
 // Rows that can be taken back by the backend's snapshots: all of the last batch but the first, as far as there are any.
 void LlamaEngine::CountUndoable(const Batch& batch) {
   if (info_.device_snapshots == 0) return;
-  std::fill(states_.begin(), states_.end(), State{-1, false});
+  std::fill(states_.begin(), states_.end(), State());
+  const int most = FreeRollback(batch);
   for (const BatchRow& row : batch.rows()) {
     int& undoable = states_[static_cast<size_t>(row.seq)].undoable;
-    undoable = std::min(undoable + 1, info_.device_snapshots);
+    undoable = std::min(undoable + 1, most);
   }
 }
 

@@ -32,7 +32,8 @@ class LlamaEngine : public Engine {
   Pos Length(SeqId seq) const override { return lengths_[static_cast<size_t>(seq)]; }
   Pos TruncateTo(SeqId seq, Pos length) override;
   Pos TruncatedLength(SeqId seq, Pos length) const override;
-  void BeforeDraft(SeqId seq, int rows) override;
+  int FreeRollback(const Batch& batch) const override;
+  void SaveState(SeqId seq) override;
   void Remember(SeqId seq) override;
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
@@ -50,7 +51,7 @@ class LlamaEngine : public Engine {
 
   // The running state of a sequence, in models that have one.
   struct State {
-    int undoable = 0;      // rows of the last batch that the backend's snapshots can take back, once
+    int undoable = -1;     // rows of the last batch that the backend's snapshots can take back, once
     bool pending = false;  // they were, and nothing was decoded since
   };
 

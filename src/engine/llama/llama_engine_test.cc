@@ -202,7 +202,7 @@ TEST_P(RunningStateTest, IsFoundOutAtLoad) {
 
 TEST_P(RunningStateTest, GoesBackToBeforeTheDraft) {
   Feed(*engine_, 0, First(40), 32);
-  engine_->BeforeDraft(0, 4);
+  engine_->SaveState(0);
   DecodeWithDraft(4);
   EXPECT_EQ(engine_->TruncatedLength(0, 41), GetParam() ? 41 : 40);
   EXPECT_EQ(engine_->TruncateTo(0, 41), GetParam() ? 41 : 40);
@@ -217,9 +217,25 @@ TEST_P(RunningStateTest, GoesBackOnceByTheBackendsSnapshots) {
   EXPECT_TRUE(SameBits(Feed(*engine_, 0, tokens_, 8), reference_));
 }
 
+TEST_P(RunningStateTest, IsFreeToGoBackWhereTheBatchIsOfOnePart) {
+  const int free = engine_->info().device_snapshots;
+  const auto batch = [](std::vector<int> widths) {
+    Batch rows;
+    for (size_t seq = 0; seq < widths.size(); ++seq) {
+      for (int i = 0; i < widths[seq]; ++i) rows.Add({7, i, static_cast<SeqId>(seq), true});
+    }
+    return rows;
+  };
+  EXPECT_EQ(engine_->FreeRollback(batch({5})), free);
+  EXPECT_EQ(engine_->FreeRollback(batch({5, 5, 5})), free);
+  EXPECT_EQ(engine_->FreeRollback(batch({5, 4})), 0);
+  EXPECT_EQ(engine_->FreeRollback(batch({1, 5})), 0);
+  EXPECT_EQ(engine_->FreeRollback(batch({300, 300})), 0) << "more than are computed at once";
+}
+
 TEST_P(RunningStateTest, WaitsWhileOthersAreDecoded) {
   Feed(*engine_, 0, First(40), 32);
-  engine_->BeforeDraft(0, 4);
+  engine_->SaveState(0);
   DecodeWithDraft(4);
   const Pos length = engine_->TruncateTo(0, 41);
   Feed(*engine_, 1, tokens_, 8);

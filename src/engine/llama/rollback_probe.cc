@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/log.h"
+
 namespace outrider {
 namespace {
 
@@ -87,11 +89,17 @@ class Trial {
 constexpr int kPrompt = 5, kWrong = 2;  // tokens
 
 // Backends whose results depend on the shape of a batch differ a little; another state differs a lot.
-bool Alike(const std::optional<Logits>& a, const std::optional<Logits>& b) {
-  if (!a || !b) return false;
-  const auto [least, most] = std::minmax_element(a->begin(), a->end());
-  const float tolerance = 0.02f * (*most - *least);
-  return std::equal(a->begin(), a->end(), b->begin(), [&](float x, float y) { return std::abs(x - y) <= tolerance; });
+bool Alike(const char* way, const std::optional<Logits>& expected, const std::optional<Logits>& found) {
+  constexpr float kTolerance = 0.05f;  // of the range of the logits
+  if (!expected || !found) {
+    LogDebug("recurrent memory cannot be taken back by {}", way);
+    return false;
+  }
+  const auto [least, most] = std::minmax_element(expected->begin(), expected->end());
+  float off = 0;
+  for (size_t i = 0; i < expected->size(); ++i) off = std::max(off, std::abs((*expected)[i] - (*found)[i]));
+  LogDebug("recurrent memory taken back by {}: logits differ by {:.2g} of {:.2g}", way, off, *most - *least);
+  return off <= kTolerance * (*most - *least);
 }
 
 // The logits that every way of taking back must lead to.
@@ -158,15 +166,16 @@ RollbackFinding ProbeRollback(llama_model* model, const llama_context_params& pa
 
   const Timed host = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
   const Timed device = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | LLAMA_STATE_SEQ_FLAGS_ON_DEVICE);
-  if (Alike(straight, host.logits)) {
+  if (Alike("a saved state", straight, host.logits)) {
     finding.way = Rollback::kReplay;
-    finding.states_on_device = Alike(straight, device.logits) && device.seconds < kMuchQuicker * host.seconds;
+    finding.states_on_device =
+        Alike("a state saved on the device", straight, device.logits) && device.seconds < kMuchQuicker * host.seconds;
   }
 
   const size_t state_bytes = trial.State(LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY).size();
   const int snapshots = std::min(AffordableSnapshots(state_bytes, params, snapshot_memory), trial.device_snapshots());
   if (snapshots < 2 || finding.way == Rollback::kNone) return finding;
-  if (!Alike(straight, ThroughDeviceSnapshots(trial))) return finding;
+  if (!Alike("device snapshots", straight, ThroughDeviceSnapshots(trial))) return finding;
   finding.way = Rollback::kDeviceSnapshots;
   finding.device_snapshots = snapshots;
   return finding;
