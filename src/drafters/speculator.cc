@@ -447,7 +447,7 @@ void Speculator::ObserveStep(double seconds) {
   }
   // A step of unequal sequences is several parts, whose times nobody knows.
   if (one_part) state.curve.Observe(rows, state.context, seconds, switched);
-  state.policy.Observe(step, state.committed, seconds + state.draft_seconds);
+  state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }
 
 void Speculator::ObserveSave(double seconds) {

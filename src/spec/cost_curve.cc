@@ -35,7 +35,8 @@ double PriorCovariance(size_t band, size_t other) {
 // Learning what a switch of shapes costs: how much each one counts, and bounds relative to the step.
 constexpr double kSwitchShare = 0.015;
 constexpr double kNegligibleSwitch = 0.1;
-constexpr double kMostSwitch = 2;
+constexpr double kMostSwitchSurprise = 0.5;
+constexpr double kLevelShare = 0.1;
 constexpr double kLeastInARow = 0.7;
 
 }  // namespace
@@ -144,11 +145,19 @@ double CostCurve::SwitchSeconds() const {
 void CostCurve::Observe(int rows, int context, double seconds, bool switched) {
   if (!(seconds > 0)) return;  // a clock too coarse for it
   const double in_a_row = Seconds(rows, context);
-  if (switched && observations_ > 0) {
-    const double longer = std::clamp(seconds - in_a_row, -kMostSwitch * in_a_row, kMostSwitch * in_a_row);
-    if (const double known = SwitchSeconds(); known > 0)
-      seconds = std::max(seconds - known, std::min(seconds, kLeastInARow * in_a_row));
-    switch_seconds_ += kSwitchShare * (longer - switch_seconds_);
+  if (observations_ > 0) {
+    const double longer = seconds / in_a_row - 1;
+    if (!switched) {
+      longer_in_a_row_ +=
+          kLevelShare * (std::clamp(longer, -kMostSwitchSurprise, kMostSwitchSurprise) - longer_in_a_row_);
+    } else {
+      // What steps in a row take longer as well is the machine's, not the switch's.
+      const double surprise = (longer - longer_in_a_row_) * in_a_row - switch_seconds_;
+      const double most = kMostSwitchSurprise * in_a_row;
+      const double known = SwitchSeconds();
+      if (known > 0) seconds = std::max(seconds - known, std::min(seconds, kLeastInARow * in_a_row));
+      switch_seconds_ += kSwitchShare * std::clamp(surprise, -most, most);
+    }
   }
   last_ratio_ = seconds / in_a_row;
   const double off = std::log(last_ratio_);

@@ -97,7 +97,8 @@ class CostCurve {
   size_t last_bucket_ = 0;
   double observations_ = 0;
   double last_ratio_ = 1;
-  double switch_seconds_ = 0;  // mean of what was seen; below 0 by chance only
+  double longer_in_a_row_ = 0;  // than expected, lately, by what share
+  double switch_seconds_ = 0;   // mean of what was seen; below 0 by chance only
 };
 
 }  // namespace outrider

@@ -19,10 +19,10 @@ constexpr double kMostCredit = 4;      // tokens
 // are better than usual. (From simulation.)
 constexpr double kPlainStepLoss = 2;
 
-// What a draft of another length than the last is charged of a switch of shapes, and at most of a plain step: those
-// after it may keep to it. (From simulation: in full, drafts begin too late; for nothing, they change too often.)
-constexpr double kSwitchWeight = 0.5;
-constexpr double kMostSwitchCharge = 0.3;
+// Drafts of one length come in runs, of which each costs two switches of shapes, in and out. How much a new run counts
+// for the length of runs to come, and the least one.
+constexpr double kRunShare = 0.1;
+constexpr double kShortestRun = 1;
 
 // Trials of plain steps while drafts pay: the more often, the further off the last one was.
 constexpr double kSurprise = 0.3;
@@ -107,8 +107,7 @@ void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
     seconds += parts * curve_.SwitchSeconds();
   } else if (!options_.empty() && rows_so_far_ != step.last_rows) {
     // (A step without drafts is judged as one of many: if those are better, the first is worth the switch.)
-    seconds += std::min(kSwitchWeight * curve_.SwitchSeconds(),
-                        kMostSwitchCharge * curve_.Seconds(step.generating(), step.context));
+    seconds += 2 * curve_.SwitchSeconds() / std::max(mean_run_, kShortestRun);
   }
   for (const Risk& risk : Parts() == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
   options_.push_back({tokens_so_far_, seconds});
@@ -265,7 +264,18 @@ double Policy::LeastSurvival(const StepOutlook& step, double token_seconds) cons
   return std::clamp(Rate(step.generating(), step.context) * (std::max(least, 0.0) + token_seconds), 0.0, 1.0);
 }
 
-void Policy::Observe(const StepOutlook& step, int tokens, double seconds) {
+// `draft_rows` were added to the step.
+void Policy::CountRun(const StepOutlook& step, int draft_rows) {
+  if (draft_rows > 0 && step.fixed_rows() + draft_rows == step.last_rows) {
+    ++run_;
+    return;
+  }
+  if (run_ > 0) mean_run_ += kRunShare * (run_ - mean_run_);
+  run_ = draft_rows > 0 ? 1 : 0;
+}
+
+void Policy::Observe(const StepOutlook& step, int draft_rows, int tokens, double seconds) {
+  CountRun(step, draft_rows);
   const double kept = std::exp2(-tokens / kSpeedUpHalfLife);
   tokens_ = tokens_ * kept + tokens;
   plain_tokens_ = plain_tokens_ * kept + step.generating() * seconds / curve_.Seconds(step.plain_rows(), step.context);

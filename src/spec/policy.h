@@ -81,8 +81,8 @@ class Policy {
   // A draft token is worth making only if its survival is at least this, given what one more costs.
   double LeastSurvival(const StepOutlook& step, double token_seconds) const;
 
-  // A step is over: it committed `tokens` and took `seconds`, drafting included.
-  void Observe(const StepOutlook& step, int tokens, double seconds);
+  // A step is over: it had `draft_rows` more, committed `tokens` and took `seconds`, drafting included.
+  void Observe(const StepOutlook& step, int draft_rows, int tokens, double seconds);
 
   double speed_up() const { return speed_up_; }  // of the last hundred tokens or so over plain, at least 1
 
@@ -119,6 +119,7 @@ class Policy {
   size_t BestOption(double rate) const;
   size_t OrTrial(size_t best, double rate, const StepOutlook& step);
   size_t OrPlain(size_t chosen, const StepOutlook& step);
+  void CountRun(const StepOutlook& step, int draft_rows);
 
   const CostCurve& curve_;
   const RollbackCost& rollback_;
@@ -128,6 +129,8 @@ class Policy {
   int steps_since_plain_ = 0, plain_interval_ = 16;
   int plain_steps_left_ = 0;  // of a trial
   bool trying_plain_ = false;
+  int run_ = 0;          // steps in a row with as many rows, drafts among them
+  double mean_run_ = 4;  // of those before
 
   // Scratch.
   std::vector<Option> options_;

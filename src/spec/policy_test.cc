@@ -60,7 +60,7 @@ int StepsWithRows(CostCurve& curve, const std::vector<double>& draft, int steps,
     const double seconds = truth.Seconds(1 + rows, kContext);
     const double tokens = 1 + std::accumulate(draft.begin(), draft.begin() + rows, 0.0);
     curve.Observe(1 + rows, kContext, seconds);
-    policy.Observe(Step(draft).outlook(), static_cast<int>(std::lround(tokens)), seconds);
+    policy.Observe(Step(draft).outlook(), rows, static_cast<int>(std::lround(tokens)), seconds);
   }
   return with_rows;
 }
@@ -229,10 +229,10 @@ TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
   Policy policy(curve, kNoRollbackCost);
   EXPECT_EQ(policy.speed_up(), 1);
-  policy.Observe(Step(kNoDraft).outlook(), 1, 0);  // a clock too coarse for it
-  for (int i = 0; i < 200; ++i) policy.Observe(Step(kNoDraft).outlook(), 3, 0.015);
+  policy.Observe(Step(kNoDraft).outlook(), 0, 1, 0);  // a clock too coarse for it
+  for (int i = 0; i < 200; ++i) policy.Observe(Step(kNoDraft).outlook(), 0, 3, 0.015);
   EXPECT_NEAR(policy.speed_up(), 2, 0.05);
-  for (int i = 0; i < 2000; ++i) policy.Observe(Step(kNoDraft).outlook(), 1, 0.03);
+  for (int i = 0; i < 2000; ++i) policy.Observe(Step(kNoDraft).outlook(), 0, 1, 0.03);
   EXPECT_EQ(policy.speed_up(), 1);
 }
 
