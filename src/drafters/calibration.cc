@@ -28,7 +28,7 @@ struct Fastest {
   int rows;
   double seconds = std::numeric_limits<double>::infinity();
   double second = seconds;
-  double switched = seconds;  // of steps after one of another width
+  double run = seconds;  // of kInARow steps in a row, after one of another width
 
   void Observe(double time) {
     second = std::min(second, std::max(seconds, time));
@@ -70,12 +70,14 @@ Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budg
   for (int round = 0; round < kLeastRounds || (clock.Now() < end && round < kMostRounds); ++round) {
     for (size_t i = 0; i < (round == 0 ? widths.size() : measured); ++i) {
       if (round == 0 && i >= kLeastWidths && clock.Now() >= end) break;
+      double run = 0;
       for (int step = 0; step == 0 || (step < kInARow && widths[i].seconds < kQuickSeconds); ++step) {
         auto seconds = TimeOnce(engine, filler, widths[i].rows, clock);
         if (!seconds.ok()) return seconds.status();
-        if (step == 0) widths[i].switched = std::min(widths[i].switched, *seconds);
         widths[i].Observe(*seconds);
+        run += *seconds;
       }
+      widths[i].run = std::min(widths[i].run, run);
       if (round == 0) measured = i + 1;
     }
   }
@@ -87,7 +89,7 @@ Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budg
   for (const Fastest& width : widths) {
     points.push_back({width.rows, width.seconds});
     if (width.seconds >= kQuickSeconds) continue;
-    switch_seconds += (width.switched - width.seconds - switch_seconds) / ++quick;
+    switch_seconds += (width.run - kInARow * width.seconds - switch_seconds) / ++quick;
   }
   const auto agreeing =
       std::count_if(widths.begin(), widths.end(), [](const Fastest& w) { return w.second <= 1.3 * w.seconds; });

@@ -86,11 +86,11 @@ TEST(CalibrationTest, ASlowModelIsMeasuredAtAFewWidthsOnly) {
 }
 
 TEST(CalibrationTest, CurvesSurviveTheDisk) {
-  const CostCurve curve({{1, 0.01}, {4, 0.013}, {8, 0.025}}, 0.004);
+  const CostCurve curve({{1, 0.01}, {4, 0.013}, {8, 0.025}}, 0.005);
   const auto read = ParseCostCurve(DumpCostCurve(curve, "this machine"), "this machine");
   ASSERT_TRUE(read.ok());
   for (int rows = 1; rows < 12; ++rows) EXPECT_EQ(read->Seconds(rows, 0), curve.Seconds(rows, 0));
-  EXPECT_EQ(read->SwitchSeconds(), 0.004);
+  EXPECT_EQ(read->SwitchSeconds(), 0.005);
   EXPECT_FALSE(ParseCostCurve(DumpCostCurve(curve, "this machine"), "another").ok());
   for (const char* text :
        {"", "{", "[]", R"({"key": "k"})", R"({"key": "k", "points": []})", R"({"key": "k", "points": [[1]]})",

@@ -36,6 +36,7 @@ constexpr double kSureEnough = 0.7;    // a draft that survives to its end with 
 constexpr int kSliceTokens = 64;       // tokens of a prompt a computing drafter reads per step, until timed
 constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
 constexpr int kLeastSlice = 8;         // fewer tokens at once cost more each, which would make slices ever smaller
+constexpr int kStepsToSettle = 3;      // of one shape, where a switch of shapes costs something
 constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on for, at least
 
 }  // namespace
@@ -66,6 +67,7 @@ struct Speculator::State {
 
   struct Shape {
     int generating = 0, prompt_rows = 0, rows = 0;
+    int steps = 0;  // in a row
   };
   Shape last_shape;  // of the step before
 
@@ -431,11 +433,11 @@ void Speculator::ObserveStep(double seconds) {
   state.stepping_seconds += seconds + state.draft_seconds;
   const StepOutlook step = state.Step();
   const int rows = step.fixed_rows() + state.draft_rows;
-  const bool switched = rows != step.last_rows;
   bool one_part = true;
   for (size_t i = 0; i < state.turns.size(); ++i)
     one_part = one_part && state.turns[i].rows + state.rows[i] == state.turns[0].rows + state.rows[0];
-  state.last_shape = {state.generating(), state.prompt_rows, one_part ? rows : 0};
+  const int in_a_row = rows == step.last_rows ? state.last_shape.steps + 1 : 1;
+  state.last_shape = {state.generating(), state.prompt_rows, one_part ? rows : 0, in_a_row};
   if (state.turns.empty() || state.prompt_rows > 0) return;
   const double plain_seconds = state.curve.Seconds(step.plain_rows(), state.context);
   for (const SpeculationTurn& turn : state.turns) {
@@ -446,7 +448,8 @@ void Speculator::ObserveStep(double seconds) {
     slot.committed = 0;
   }
   // A step of unequal sequences is several parts, whose times nobody knows.
-  if (one_part) state.curve.Observe(rows, state.context, seconds, switched);
+  const bool settled = in_a_row >= kStepsToSettle || state.curve.SwitchSeconds() == 0;
+  if (one_part && settled) state.curve.Observe(rows, state.context, seconds);
   state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }
 

@@ -29,7 +29,7 @@ constexpr int kMaxRows = 64;
 // and a little less of each.
 constexpr double kFriendly = 0.95;
 constexpr double kHostile = 0.98;
-constexpr double kUnsettled = 0.9;  // lengths follow the drafter's confidence, and each change costs half a plain step
+constexpr double kUnsettled = 0.9;  // each change of length costs half a plain step
 constexpr double kRestless = 0.75;  // and where it costs two
 constexpr double kNonsense = 0.8;   // the calibration is of another machine altogether
 constexpr double kLuck = 0.03;
@@ -505,7 +505,7 @@ void AddSwitching(const std::string& on, const Cost& cost, double switch_cost, s
   switching.push_back({"random confidence, right 0.1", kHostile, cost, {{Constant(0.1), Random01()}}});
   switching.push_back({"bursty, informed", kFriendly, cost, {{Bursty(0.98, 60, 0.05, 200), Informed(0.7)}}});
   switching.push_back({"constant 0.05, draft 0.2", kHostile, cost, {{Constant(0.05), Always(0.9), 0.2}}});
-  switching.push_back({"constant 0.8, draft 0.2", kUnsettled, cost, {{Constant(0.8), Informed(0.3), 0.2}}});
+  switching.push_back({"constant 0.8, draft 0.2", kFriendly, cost, {{Constant(0.8), Informed(0.3), 0.2}}});
   World load = {"load 1 to 4 sequences", kFriendly, cost, {{Constant(0.7), Informed(0.3)}}};
   load.tokens = 2000;
   load.arrivals = {0, 500, 1000, 1000};
@@ -516,7 +516,7 @@ void AddSwitching(const std::string& on, const Cost& cost, double switch_cost, s
   for (World& world : switching) {
     world.name += ", switching" + on;
     world.switch_cost = switch_cost;
-    if (switch_cost > 1 && world.least < kHostile) world.least = kRestless;
+    if (world.least < kHostile) world.least = switch_cost > 1 ? kRestless : kUnsettled;
     worlds.push_back(std::move(world));
   }
 }

@@ -32,12 +32,7 @@ double PriorCovariance(size_t band, size_t other) {
   return kLevelVariance + kTiltVariance * static_cast<double>(band * other) + (band == other ? kBandVariance : 0);
 }
 
-// Learning what a switch of shapes costs: how much each one counts, and bounds relative to the step.
-constexpr double kSwitchShare = 0.015;
-constexpr double kNegligibleSwitch = 0.1;
-constexpr double kMostSwitchSurprise = 0.5;
-constexpr double kLevelShare = 0.1;
-constexpr double kLeastInARow = 0.7;
+constexpr double kNegligibleSwitch = 0.4;  // of a step of one row: noise looks like a switch too
 
 }  // namespace
 
@@ -139,27 +134,12 @@ double CostCurve::StepSeconds(std::span<const int> sequences_at, int context) co
 }
 
 double CostCurve::SwitchSeconds() const {
-  return switch_seconds_ > kNegligibleSwitch * Seconds(1, 0) ? switch_seconds_ : 0;
+  return switch_seconds_ > kNegligibleSwitch * Calibrated(1) ? switch_seconds_ : 0;
 }
 
-void CostCurve::Observe(int rows, int context, double seconds, bool switched) {
+void CostCurve::Observe(int rows, int context, double seconds) {
   if (!(seconds > 0)) return;  // a clock too coarse for it
-  const double in_a_row = Seconds(rows, context);
-  if (observations_ > 0) {
-    const double longer = seconds / in_a_row - 1;
-    if (!switched) {
-      longer_in_a_row_ +=
-          kLevelShare * (std::clamp(longer, -kMostSwitchSurprise, kMostSwitchSurprise) - longer_in_a_row_);
-    } else {
-      // What steps in a row take longer as well is the machine's, not the switch's.
-      const double surprise = (longer - longer_in_a_row_) * in_a_row - switch_seconds_;
-      const double most = kMostSwitchSurprise * in_a_row;
-      const double known = SwitchSeconds();
-      if (known > 0) seconds = std::max(seconds - known, std::min(seconds, kLeastInARow * in_a_row));
-      switch_seconds_ += kSwitchShare * std::clamp(surprise, -most, most);
-    }
-  }
-  last_ratio_ = seconds / in_a_row;
+  last_ratio_ = seconds / Seconds(rows, context);
   const double off = std::log(last_ratio_);
   Bands& bands = Enter(Bucket(context));
   if (observations_ == 0) bands.off.fill(off);  // whatever it is: nothing was known about the level

@@ -47,11 +47,11 @@ class CostCurve {
   // each).
   double StepSeconds(std::span<const int> sequences_at, int context) const;
 
-  // What a step takes longer after one of another shape; 0 if that is hardly worth mentioning.
+  // What the first steps of another shape take longer, together; 0 if that is hardly worth mentioning.
   double SwitchSeconds() const;
 
   // A step was measured. Outliers (a machine that was busy elsewhere) move the curve little.
-  void Observe(int rows, int context, double seconds, bool switched = false);
+  void Observe(int rows, int context, double seconds);
 
   // By what share Seconds(rows) may be wrong if Seconds(than_rows) is right; about one standard deviation.
   double Uncertainty(int rows, int than_rows, int context) const;
@@ -97,8 +97,7 @@ class CostCurve {
   size_t last_bucket_ = 0;
   double observations_ = 0;
   double last_ratio_ = 1;
-  double longer_in_a_row_ = 0;  // than expected, lately, by what share
-  double switch_seconds_ = 0;   // mean of what was seen; below 0 by chance only
+  double switch_seconds_ = 0;
 };
 
 }  // namespace outrider

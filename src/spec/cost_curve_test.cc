@@ -188,5 +188,11 @@ TEST(CostCurveTest, UnequalSequencesAreComputedInParts) {
       << "four of one, and two more of one of them";
 }
 
+TEST(CostCurveTest, ASwitchOfShapesIsMentionedIfItMatters) {
+  EXPECT_EQ(CostCurve({{1, 0.01}, {2, 0.012}}, 0.02).SwitchSeconds(), 0.02);
+  EXPECT_EQ(CostCurve({{1, 0.01}, {2, 0.012}}, 0.001).SwitchSeconds(), 0);
+  EXPECT_EQ(CostCurve().SwitchSeconds(), 0);
+}
+
 }  // namespace
 }  // namespace outrider

@@ -225,6 +225,35 @@ TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
   EXPECT_GT(policy.Gain(Step(draft, 4).outlook(), 0), policy.Gain(Step(draft, 16).outlook(), 0));
 }
 
+TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
+  const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {3, 0.012}};
+  const CostCurve cheap(points), dear(points, 0.03);
+  const std::vector<double> draft = {0.5, 0.3};
+  const auto choose = [&](const CostCurve& curve, int last_rows) {
+    Policy policy(curve, kNoRollbackCost);
+    const Step step(draft);
+    StepOutlook outlook = step.outlook();
+    outlook.last_rows = last_rows;
+    std::vector<int> rows(1);
+    policy.ChooseRows(outlook, 64, rows);
+    return rows[0];
+  };
+  EXPECT_EQ(choose(cheap, 1), 2);
+  EXPECT_EQ(choose(dear, 1), 0) << "not worth beginning for this";
+  EXPECT_EQ(choose(dear, 2), 1) << "but going on is";
+  EXPECT_EQ(choose(dear, 3), 2);
+}
+
+TEST(PolicyTest, WhereASwitchIsDearUnequalWidthsAreDearer) {
+  const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {4, 0.013}};
+  const CostCurve cheap(points), dear(points, 0.03);
+  const std::vector<double> draft = {0.9};
+  Policy carefree(cheap, kNoRollbackCost), careful(dear, kNoRollbackCost);
+  const Step uneven({draft, kNoDraft}, 0);
+  EXPECT_GE(carefree.Gain(uneven.outlook(), 0), 0);
+  EXPECT_EQ(careful.Gain(uneven.outlook(), 0), 0);
+}
+
 TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
   Policy policy(curve, kNoRollbackCost);
