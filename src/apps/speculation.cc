@@ -129,6 +129,9 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& 
   auto draft_engine = LlamaEngine::Create(*model, context, &target.unpadded());
   if (!draft_engine.ok())
     return Status(draft_engine.status().code(), "draft model: " + draft_engine.status().message());
+  if ((*draft_engine)->info().rollback == Rollback::kNone) {
+    return InvalidArgument("draft model: its memory cannot take tokens back, so it cannot draft");
+  }
   draft_model_ = std::move(*model);
   draft_engine_ = std::move(*draft_engine);
   draft_filters_ = std::make_unique<LlamaFilterFactory>(draft_model_, draft_engine_->info().sequence_length);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "base/file.h"
@@ -71,13 +72,14 @@ Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budg
     for (size_t i = 0; i < (round == 0 ? widths.size() : measured); ++i) {
       if (round == 0 && i >= kLeastWidths && clock.Now() >= end) break;
       double run = 0;
-      for (int step = 0; step == 0 || (step < kInARow && widths[i].seconds < kQuickSeconds); ++step) {
+      int step = 0;
+      for (; step == 0 || (step < kInARow && widths[i].seconds < kQuickSeconds); ++step) {
         auto seconds = TimeOnce(engine, filler, widths[i].rows, clock);
         if (!seconds.ok()) return seconds.status();
         widths[i].Observe(*seconds);
         run += *seconds;
       }
-      widths[i].run = std::min(widths[i].run, run);
+      if (step == kInARow) widths[i].run = std::min(widths[i].run, run);
       if (round == 0) measured = i + 1;
     }
   }
@@ -88,7 +90,7 @@ Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budg
   int quick = 0;
   for (const Fastest& width : widths) {
     points.push_back({width.rows, width.seconds});
-    if (width.seconds >= kQuickSeconds) continue;
+    if (std::isinf(width.run)) continue;
     switch_seconds += (width.run - kInARow * width.seconds - switch_seconds) / ++quick;
   }
   const auto agreeing =

@@ -36,6 +36,7 @@ constexpr double kSureEnough = 0.7;    // a draft that survives to its end with 
 constexpr int kSliceTokens = 64;       // tokens of a prompt a computing drafter reads per step, until timed
 constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
 constexpr int kLeastSlice = 8;         // fewer tokens at once cost more each, which would make slices ever smaller
+constexpr double kRemembered = 0.998;  // from step to step, of what saving and restoring a state cost
 constexpr int kStepsToSettle = 3;      // of one shape, where a switch of shapes costs something
 constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on for, at least
 
@@ -63,7 +64,7 @@ struct Speculator::State {
   // The step being planned.
   std::vector<SpeculationTurn> turns;
   int prompt_rows = 0, context = 0, draft_rows = 0, committed = 0;
-  double draft_seconds = 0;
+  double draft_seconds = 0;  // and for saving and restoring states
 
   struct Shape {
     int generating = 0, prompt_rows = 0, rows = 0;
@@ -80,7 +81,10 @@ struct Speculator::State {
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
   int generating() const { return static_cast<int>(turns.size()); }
-  StepOutlook Step() const { return {offers, prompt_rows, context, last_shape.rows * (SameMakeUp() ? 1 : 0)}; }
+  StepOutlook Step() const { return {offers, prompt_rows, context, SameMakeUp() ? last_shape.rows : 0, Neighbours()}; }
+  bool Neighbours() const {
+    return turns.empty() || turns.back().seq - turns.front().seq + 1 == static_cast<SeqId>(turns.size());
+  }
   bool SameMakeUp() const { return last_shape.generating == generating() && last_shape.prompt_rows == prompt_rows; }
   void OfferNothing();
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
@@ -431,6 +435,9 @@ const Draft& Speculator::draft(SeqId seq) const {
 void Speculator::ObserveStep(double seconds) {
   State& state = *state_;
   state.stepping_seconds += seconds + state.draft_seconds;
+  // What looked too dear once is tried again in the end.
+  state.rollback.save_seconds *= kRemembered;
+  state.rollback.restore_seconds *= kRemembered;
   const StepOutlook step = state.Step();
   const int rows = step.fixed_rows() + state.draft_rows;
   bool one_part = true;
@@ -454,11 +461,13 @@ void Speculator::ObserveStep(double seconds) {
 }
 
 void Speculator::ObserveSave(double seconds) {
+  state_->draft_seconds += seconds;
   state_->save_seconds.Observe(seconds);
   state_->rollback.save_seconds = state_->save_seconds.value();
 }
 
 void Speculator::ObserveRestore(double seconds) {
+  state_->draft_seconds += seconds;
   state_->restore_seconds.Observe(seconds);
   state_->rollback.restore_seconds = state_->restore_seconds.value();
 }

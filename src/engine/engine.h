@@ -47,6 +47,7 @@ struct EngineInfo {
   int max_outputs = 0;      // rows of one Decode that may want logits
   Rollback rollback = Rollback::kDropCells;
   int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
+  bool remembers = false;    // a running state: Remember() has memory to keep some
   std::string
       exactness;  // "" if logits are independent of the batch's shape; else one sentence saying why they may not be
 };

@@ -1,6 +1,8 @@
 #include "engine/snapshot_store.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -10,7 +12,7 @@ constexpr Pos kLeastGap = 32;  // tokens between two kept snapshots: fewer are d
 }  // namespace
 
 SnapshotStore::SnapshotStore(int n_sequences, size_t budget)
-    : budget_(budget), sequences_(static_cast<size_t>(n_sequences)) {}
+    : share_(budget / static_cast<size_t>(n_sequences)), sequences_(static_cast<size_t>(n_sequences)) {}
 
 Snapshot* SnapshotStore::BeforeDraft(SeqId seq, Pos length) {
   Sequence& sequence = SequenceOf(seq);
@@ -26,38 +28,44 @@ void SnapshotStore::DropBeforeDraft(SeqId seq) {
   SequenceOf(seq).before_draft.life = 0;
 }
 
+// Not if it would be the first to go again.
 bool SnapshotStore::WorthKeeping(SeqId seq, Pos length, size_t bytes) const {
   const Sequence& sequence = sequences_[static_cast<size_t>(seq)];
   const Pos last = sequence.kept.empty() ? 0 : sequence.kept.back().length;
-  return bytes <= budget_ && length >= last + kLeastGap;
+  if (bytes > share_ || length < last + kLeastGap) return false;
+  if (sequence.kept_bytes + bytes <= share_) return true;
+  Pos before = 0;
+  return std::any_of(sequence.kept.begin(), sequence.kept.end(), [&](const Snapshot& kept) {
+    const Pos saved = kept.length - std::exchange(before, kept.length);
+    return saved <= length - last;
+  });
 }
 
 void SnapshotStore::Keep(SeqId seq, Pos length, std::vector<uint8_t> state) {
   Sequence& sequence = SequenceOf(seq);
-  kept_bytes_ += state.size();
+  sequence.kept_bytes += state.size();
   sequence.kept.push_back({seq, length, sequence.life, std::move(state)});
-  while (kept_bytes_ > budget_) DropCheapest();
+  while (sequence.kept_bytes > share_) DropCheapest(sequence);
 }
 
 // The one whose loss costs the fewest tokens: those between the one before it and itself would be decoded again.
-void SnapshotStore::DropCheapest() {
-  std::vector<Snapshot>* where = nullptr;
-  std::ptrdiff_t which = 0;
-  Pos least = 0;
-  for (Sequence& sequence : sequences_) {
-    Pos before = 0;
-    for (size_t i = 0; i < sequence.kept.size(); ++i) {
-      const Pos saved = sequence.kept[i].length - before;
-      before = sequence.kept[i].length;
-      if (where != nullptr && saved >= least) continue;
-      where = &sequence.kept;
-      which = static_cast<std::ptrdiff_t>(i);
-      least = saved;
-    }
+void SnapshotStore::DropCheapest(Sequence& sequence) {
+  auto cheapest = sequence.kept.begin();
+  Pos least = std::numeric_limits<Pos>::max(), before = 0;
+  for (auto each = sequence.kept.begin(); each != sequence.kept.end(); ++each) {
+    const Pos saved = each->length - std::exchange(before, each->length);
+    if (saved >= least) continue;
+    least = saved;
+    cheapest = each;
   }
-  const auto victim = where->begin() + which;
-  kept_bytes_ -= victim->state.size();
-  where->erase(victim);
+  sequence.kept_bytes -= cheapest->state.size();
+  sequence.kept.erase(cheapest);
+}
+
+size_t SnapshotStore::kept_bytes() const {
+  size_t bytes = 0;
+  for (const Sequence& sequence : sequences_) bytes += sequence.kept_bytes;
+  return bytes;
 }
 
 const Snapshot* SnapshotStore::Latest(SeqId seq, Pos length) const {
@@ -79,7 +87,7 @@ void SnapshotStore::Cut(SeqId seq, Pos length) {
   Sequence& sequence = SequenceOf(seq);
   if (sequence.before_draft.length > length) sequence.before_draft.life = 0;
   while (!sequence.kept.empty() && sequence.kept.back().length > length) {
-    kept_bytes_ -= sequence.kept.back().state.size();
+    sequence.kept_bytes -= sequence.kept.back().state.size();
     sequence.kept.pop_back();
   }
 }

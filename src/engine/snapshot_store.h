@@ -1,12 +1,12 @@
 // SnapshotStore: states of running memories to go back to, and which of them are worth their bytes.
 //
 // A sequence has at most one snapshot from before its draft, which is replaced by the next one, and any number that are
-// kept for requests to come: a follow-up turn that shares a prompt goes back to the last one it shares. Those share a
-// budget over all sequences; when it is spent, the one goes that saves the fewest tokens, which leaves them spread over
-// long prompts.
+// kept for requests to come: a follow-up turn that shares a prompt goes back to the last one it shares. Each sequence
+// has an equal share of the memory for those; when it is spent, the one goes that saves the fewest tokens, which leaves
+// them spread over long prompts.
 //
-// A snapshot is stamped with its sequence, its length and the life of that sequence, and is of no use to any other: a
-// life ends when the memory is given up or replaced. What lies past the end of a memory that was cut is forgotten.
+// A snapshot belongs to a sequence, a length and a life of that sequence, which ends when its memory is given up or
+// replaced; it is found for no other. What lies past the end of a memory that was cut is forgotten.
 //
 // Pure bookkeeping; what a state is made of is the engine's business.
 #pragma once
@@ -21,8 +21,8 @@ namespace outrider {
 
 struct Snapshot {
   SeqId seq = -1;
-  Pos length = 0;  // tokens the state stands for
-  uint64_t life = 0;
+  Pos length = 0;     // tokens the state stands for
+  uint64_t life = 0;  // of its sequence; 0 = of none
   std::vector<uint8_t> state;
 };
 
@@ -50,20 +50,20 @@ class SnapshotStore {
   // The memory of `seq` is another one now.
   void BeginLife(SeqId seq);
 
-  size_t kept_bytes() const { return kept_bytes_; }
+  size_t kept_bytes() const;  // over all sequences
 
  private:
   struct Sequence {
     uint64_t life = 1;
     Snapshot before_draft;       // in use if its life is the sequence's
-    std::vector<Snapshot> kept;  // ascending in length
+    std::vector<Snapshot> kept;  // of this life, ascending in length
+    size_t kept_bytes = 0;
   };
 
   Sequence& SequenceOf(SeqId seq) { return sequences_[static_cast<size_t>(seq)]; }
-  void DropCheapest();
+  void DropCheapest(Sequence& sequence);
 
-  const size_t budget_;
-  size_t kept_bytes_ = 0;
+  const size_t share_;  // bytes for each sequence
   std::vector<Sequence> sequences_;
 };
 

@@ -74,12 +74,14 @@ TEST(SnapshotStoreTest, SnapshotsCloseToEachOtherAreNotWorthKeeping) {
 }
 
 TEST(SnapshotStoreTest, WhenMemoryIsShortTheOnesThatSaveLeastGo) {
-  SnapshotStore store(2, 40);
+  SnapshotStore store(2, 60);
   for (const Pos length : {500, 1000, 1100, 2000}) store.Keep(0, length, Bytes(10));
-  store.Keep(1, 400, Bytes(10));
   EXPECT_EQ(store.Latest(0, 1999)->length, 1000) << "100 tokens are decoded again soonest";
-  EXPECT_EQ(store.Latest(1, 400)->length, 400);
-  EXPECT_EQ(store.kept_bytes(), 40u);
+  EXPECT_EQ(store.kept_bytes(), 30u);
+  EXPECT_FALSE(store.WorthKeeping(0, 2100, 10)) << "it would be the first to go";
+  EXPECT_TRUE(store.WorthKeeping(0, 2600, 10));
+  store.Keep(1, 100, Bytes(10));
+  EXPECT_EQ(store.Latest(1, 100)->length, 100) << "each sequence has its share";
 }
 
 RC_GTEST_PROP(SnapshotStoreTest, HoldsOnlyWhatIsStillTrue, ()) {

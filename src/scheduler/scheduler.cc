@@ -149,7 +149,7 @@ void Scheduler::LeaveTail(Turn& turn) const {
   const Sequence& sequence = *turn.sequence;
   const bool ends = turn.rows == Missing(sequence) && !sequence.generating();
   const bool worthwhile = sequence.timings.prompt_tokens >= kWorthwhile && turn.rows > kTail;
-  if (engine_.info().rollback != Rollback::kDropCells && ends && worthwhile) turn.rows -= kTail;
+  if (engine_.info().remembers && ends && worthwhile) turn.rows -= kTail;
 }
 
 // Sequences past their first token may have drafts verified along with their next row.
@@ -290,12 +290,13 @@ bool Scheduler::KeepDrawn(const Turn& turn, int row, Token token) {
 }
 
 void Scheduler::Commit() {
+  restore_ms_ = 0;
   for (const Turn& turn : turns_) {
     turn.sequence->suspect = false;
     if (!turn.sequence->generating()) engine_.Remember(turn.sequence->id);
     if (turn.logits_row >= 0) CommitDrawn(turn);
   }
-  speculator_->ObserveStep(Milliseconds(clock_.Now() - decode_start_) / 1000);
+  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000);
   stats_.step_cost_ratio.Observe(speculator_->curve().last_ratio());
 }
 
@@ -339,6 +340,7 @@ void Scheduler::TakeBack(Sequence& sequence, Pos length) {
   const double ms = Milliseconds(clock_.Now() - start);
   sequence.timings.rollback_ms += ms;
   sequence.timings.replayed_tokens += length - kept;
+  restore_ms_ += ms;
   if (kept < length) speculator_->ObserveRestore(ms / 1000);
 }
 

@@ -139,6 +139,7 @@ class Scheduler {
   std::vector<TokenProbability> target_;            // scratch of DrawRow
   Batch batch_;
   TimePoint decode_start_{};
+  double restore_ms_ = 0;                                                   // of the step: taking back
   std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> completions_;  // to be delivered at the end of the step
   SchedulerStats stats_;
   std::optional<TimePoint> cut_at_;  // when draining ends

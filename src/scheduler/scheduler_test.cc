@@ -210,6 +210,7 @@ TEST(SchedulerTest, AMemoryThatCannotGoBackStartsOver) {
 TEST(SchedulerTest, ARunningStateGoesBackToWhatItRemembers) {
   EngineInfo info = SmallEngine(1, 1000);
   info.rollback = Rollback::kReplay;
+  info.remembers = true;
   info.max_batch = info.micro_batch = 512;
   House house(info);
   const std::string prompt(400, 'p');

@@ -23,6 +23,8 @@ constexpr double kPlainStepLoss = 2;
 // for the length of runs to come, and the least one.
 constexpr double kRunShare = 0.1;
 constexpr double kShortestRun = 1;
+constexpr double kTypicalRun = 4;        // before anything is known
+constexpr double kRunForgotten = 0.002;  // per step, so that a time without drafts does not count for ever
 
 // Trials of plain steps while drafts pay: the more often, the further off the last one was.
 constexpr double kSurprise = 0.3;
@@ -94,22 +96,22 @@ void Policy::AddRisk(const StepOutlook& step, size_t which, size_t place, int fr
   risk.seconds = rollback_.save_seconds + risk.chance * rollback_.restore_seconds + std::min(till_right, till_plain);
 }
 
-// Sequences of unequal width are computed in parts of different shapes.
-int Policy::Parts() const {
-  int parts = sequences_at_.empty() ? 0 : 1;
+// Sequences of unequal width, or that are not neighbours, are computed in parts of different shapes.
+int Policy::Parts(const StepOutlook& step) const {
+  int parts = sequences_at_.empty() ? 0 : (step.neighbours ? 1 : 2);
   for (size_t i = 1; i < sequences_at_.size(); ++i) parts += sequences_at_[i] != sequences_at_[i - 1] ? 1 : 0;
   return parts;
 }
 
 void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   double seconds = curve_.StepSeconds(sequences_at_, step.context) + draft_seconds;
-  if (const int parts = Parts(); parts > 1) {
+  if (const int parts = Parts(step); parts > 1 && !options_.empty()) {
     seconds += parts * curve_.SwitchSeconds();
   } else if (!options_.empty() && rows_so_far_ != step.last_rows) {
     // (A step without drafts is judged as one of many: if those are better, the first is worth the switch.)
     seconds += 2 * curve_.SwitchSeconds() / std::max(mean_run_, kShortestRun);
   }
-  for (const Risk& risk : Parts() == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
+  for (const Risk& risk : Parts(step) == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
   options_.push_back({tokens_so_far_, seconds});
 }
 
@@ -266,6 +268,7 @@ double Policy::LeastSurvival(const StepOutlook& step, double token_seconds) cons
 
 // `draft_rows` were added to the step.
 void Policy::CountRun(const StepOutlook& step, int draft_rows) {
+  mean_run_ += kRunForgotten * (kTypicalRun - mean_run_);
   if (draft_rows > 0 && step.fixed_rows() + draft_rows == step.last_rows) {
     ++run_;
     return;

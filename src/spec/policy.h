@@ -40,9 +40,10 @@ struct SequenceOutlook {
 
 struct StepOutlook {
   std::span<const SequenceOutlook> sequences;
-  int prompt_rows = 0;  // of sequences that do not generate yet
-  int context = 0;      // mean length of the sequences
-  int last_rows = 0;    // of the step before; 0 if it was not of as many sequences and prompts, or of unequal width
+  int prompt_rows = 0;     // of sequences that do not generate yet
+  int context = 0;         // mean length of the sequences
+  int last_rows = 0;       // of the step before; 0 if it was not of as many sequences and prompts, or of unequal width
+  bool neighbours = true;  // the sequences have consecutive ids: others are computed in parts
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int plain_rows() const { return generating() + prompt_rows; }
@@ -55,7 +56,7 @@ struct StepOutlook {
 
 // What it costs a sequence to take back the tokens of its draft that are wrong.
 struct RollbackCost {
-  // That many can be taken back for nothing: in any step, and in one whose sequences all have as many rows.
+  // That many can be taken back for nothing: in a step whose sequences are neighbours with as many rows, and in any.
   int free_if_even = std::numeric_limits<int>::max();
   int free_always = std::numeric_limits<int>::max();
   double save_seconds = 0;     // before a draft that is longer
@@ -111,7 +112,7 @@ class Policy {
   void BeginOptions(const StepOutlook& step);
   void AddToken(const StepOutlook& step, size_t which, size_t place);
   void AddRisk(const StepOutlook& step, size_t which, size_t place, int free_tokens, Risks& risks) const;
-  int Parts() const;
+  int Parts(const StepOutlook& step) const;
   void AddOption(const StepOutlook& step, double draft_seconds);
   void ListOptions(const StepOutlook& step, int most_rows);
   void ListLevels(const StepOutlook& step, int most_rows);
@@ -130,7 +131,7 @@ class Policy {
   int plain_steps_left_ = 0;  // of a trial
   bool trying_plain_ = false;
   int run_ = 0;          // steps in a row with as many rows, drafts among them
-  double mean_run_ = 4;  // of those before
+  double mean_run_ = 4;  // of those before, and at first
 
   // Scratch.
   std::vector<Option> options_;

@@ -24,7 +24,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kSequences = 3;
+constexpr int kSequences = 5;
 constexpr Pos kContext = 128;
 constexpr int kActions = 12;  // of a script
 constexpr int kLongestDraft = 12;
@@ -151,13 +151,15 @@ class Script {
   void Step() {
     std::vector<Turn> turns;
     Batch batch;
+    const int common_width = Below(2) == 0 ? 0 : 2 + Below(kLongestDraft);  // of all sequences; 0 = each its own
     for (SeqId seq = 0; seq < kSequences; ++seq) {
       std::vector<Token>& tokens = Committed(seq);
       const auto size = static_cast<Pos>(tokens.size());
       if (Below(4) == 0 || size + kLongestDraft + 2 > kContext) continue;
       if (size - engine_.Length(seq) > 30) CatchUp(seq);
       Turn turn{seq, 0, {}, 0};
-      const int length = Below(3) == 0 ? 0 : 1 + Below(kLongestDraft);
+      int length = Below(3) == 0 ? 0 : 1 + Below(kLongestDraft);
+      if (common_width > 0) length = std::max(0, common_width - (size - engine_.Length(seq)));
       for (int i = 0; i < length; ++i) turn.draft.push_back(AnyToken());
       turn.right = Below(length + 1);
       Pos pos = engine_.Length(seq);

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <limits>
 
+#include "base/log.h"
 #include "engine/llama/backend.h"
 
 namespace outrider {
@@ -97,6 +98,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.max_outputs = std::min(static_cast<int>(params.n_outputs_max), info.max_batch);
   info.rollback = rollback.way;
   info.device_snapshots = rollback.device_snapshots;
+  info.remembers = rollback.way != Rollback::kDropCells && rollback.way != Rollback::kNone && snapshot_memory > 0;
   info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
   if (info.exactness.empty() && !rollback.rows_independent)
     info.exactness = "the layers of this model compute a row otherwise when others are decoded with it";
@@ -169,6 +171,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
   view.logits = wants_logits_.data();
 
   SettleOthers(batch);
+  for (State& state : states_) state.undoable = -1;
   ErrorLogCapture errors;
   int32_t code = 0;
   std::string reason;
@@ -228,7 +231,7 @@ Pos LlamaEngine::GoBack(SeqId seq, Pos length) {
     return length;
   }
   const Snapshot* snapshot = snapshots_.Latest(seq, length);
-  if (length > 0 && snapshot != nullptr && RestoreState(*snapshot, FlagsFor(*snapshot))) {
+  if (length > 0 && snapshot != nullptr && RestoreState(seq, snapshot->length, snapshot->state, FlagsFor(*snapshot))) {
     const Pos back = snapshot->length;
     snapshots_.Cut(seq, back);
     return back;
@@ -252,8 +255,8 @@ void LlamaEngine::GiveUp(SeqId seq) {
   snapshots_.BeginLife(seq);
 }
 
-// Sequences of unequal width are computed one part after the other, and a later part may move states of an earlier one
-// to another place: the present ones, not the snapshots beside them.
+// Sequences of unequal width, or that are not neighbours, are computed one part after the other, and a later part may
+// move states of an earlier one to another place: the present ones, not the snapshots beside them.
 int LlamaEngine::FreeRollback(const Batch& batch) const {
   if (info_.rollback == Rollback::kDropCells) return std::numeric_limits<int>::max();
   const std::span<const BatchRow> rows = batch.rows();
@@ -262,8 +265,9 @@ int LlamaEngine::FreeRollback(const Batch& batch) const {
     ++width;
     const bool last = i + 1 == rows.size() || rows[i + 1].seq != rows[i].seq;
     if (!last) continue;
+    const bool neighbour_follows = i + 1 == rows.size() || rows[i + 1].seq == rows[i].seq + 1;
     if (first_width == 0) first_width = width;
-    if (width != first_width) return 0;
+    if (width != first_width || !neighbour_follows) return 0;
     width = 0;
   }
   const bool one_sequence = first_width == rows.size();
@@ -291,19 +295,28 @@ llama_state_seq_flags LlamaEngine::FlagsFor(const Snapshot& snapshot) const {
 }
 
 bool LlamaEngine::CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state) {
-  state->resize(llama_state_seq_get_size_ext(context_.get(), seq, flags));
-  return !state->empty() &&
-         llama_state_seq_get_data_ext(context_.get(), state->data(), state->size(), seq, flags) == state->size();
+  try {
+    state->resize(llama_state_seq_get_size_ext(context_.get(), seq, flags));
+    return !state->empty() &&
+           llama_state_seq_get_data_ext(context_.get(), state->data(), state->size(), seq, flags) == state->size();
+  } catch (const std::exception& error) {  // out of memory, or a device that failed
+    LogError("a state of sequence {} could not be kept: {}", seq, error.what());
+    return false;
+  }
 }
 
-bool LlamaEngine::RestoreState(const Snapshot& snapshot, llama_state_seq_flags flags) {
-  const size_t read =
-      llama_state_seq_set_data_ext(context_.get(), snapshot.state.data(), snapshot.state.size(), snapshot.seq, flags);
+bool LlamaEngine::RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags) {
+  states_[static_cast<size_t>(seq)] = {};
   llama_memory_t memory = llama_get_memory(context_.get());
-  states_[static_cast<size_t>(snapshot.seq)] = {};
-  // The state went back; attention cells of the tokens since are still there.
-  return read == snapshot.state.size() && llama_memory_seq_rm(memory, snapshot.seq, snapshot.length, -1) &&
-         llama_memory_seq_pos_max(memory, snapshot.seq) == snapshot.length - 1;
+  try {
+    const size_t read = llama_state_seq_set_data_ext(context_.get(), state.data(), state.size(), seq, flags);
+    // The state went back; attention cells of the tokens since are still there.
+    return read == state.size() && llama_memory_seq_rm(memory, seq, length, -1) &&
+           llama_memory_seq_pos_max(memory, seq) == length - 1;
+  } catch (const std::exception& error) {
+    LogError("a state of sequence {} could not be restored: {}", seq, error.what());
+    return false;
+  }
 }
 
 // A state that was taken back by the backend's snapshots lies among them until its sequence is decoded. If others are
@@ -314,7 +327,7 @@ void LlamaEngine::SettleOthers(const Batch& batch) {
     const auto is_its = [seq](const BatchRow& row) { return row.seq == seq; };
     if (std::any_of(batch.rows().begin(), batch.rows().end(), is_its)) continue;
     constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
-    if (!CopyState(seq, kFlags, &settled_) || !RestoreState({seq, Length(seq), 0, settled_}, kFlags)) {
+    if (!CopyState(seq, kFlags, &settled_) || !RestoreState(seq, Length(seq), settled_, kFlags)) {
       GiveUp(seq);
       lengths_[static_cast<size_t>(seq)] = 0;
     }
@@ -324,7 +337,7 @@ void LlamaEngine::SettleOthers(const Batch& batch) {
 // Rows that can be taken back by the backend's snapshots: all of the last batch but the first, as far as there are any.
 void LlamaEngine::CountUndoable(const Batch& batch) {
   if (info_.device_snapshots == 0) return;
-  std::fill(states_.begin(), states_.end(), State());
+  for (State& state : states_) state.pending = false;
   const int most = FreeRollback(batch);
   for (const BatchRow& row : batch.rows()) {
     int& undoable = states_[static_cast<size_t>(row.seq)].undoable;

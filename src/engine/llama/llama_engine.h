@@ -65,7 +65,7 @@ class LlamaEngine : public Engine {
   Pos GoBack(SeqId seq, Pos length);
   void GiveUp(SeqId seq);
   bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);
-  bool RestoreState(const Snapshot& snapshot, llama_state_seq_flags flags);
+  bool RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags);
   llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
   void SettleOthers(const Batch& batch);
   void CountUndoable(const Batch& batch);

@@ -219,7 +219,7 @@ TEST_P(RunningStateTest, GoesBackOnceByTheBackendsSnapshots) {
 
 TEST_P(RunningStateTest, IsFreeToGoBackWhereTheBatchIsOfOnePart) {
   const int free = engine_->info().device_snapshots;
-  const auto batch = [](std::vector<int> widths) {
+  const auto batch = [](std::vector<int> widths) {  // by sequence; 0 = not in the batch
     Batch rows;
     for (size_t seq = 0; seq < widths.size(); ++seq) {
       for (int i = 0; i < widths[seq]; ++i) rows.Add({7, i, static_cast<SeqId>(seq), true});
@@ -230,6 +230,8 @@ TEST_P(RunningStateTest, IsFreeToGoBackWhereTheBatchIsOfOnePart) {
   EXPECT_EQ(engine_->FreeRollback(batch({5, 5, 5})), free);
   EXPECT_EQ(engine_->FreeRollback(batch({5, 4})), 0);
   EXPECT_EQ(engine_->FreeRollback(batch({1, 5})), 0);
+  EXPECT_EQ(engine_->FreeRollback(batch({0, 5, 5})), free);
+  EXPECT_EQ(engine_->FreeRollback(batch({5, 0, 5, 5})), 0) << "not neighbours";
   EXPECT_EQ(engine_->FreeRollback(batch({300, 300})), 0) << "more than are computed at once";
 }
 

@@ -57,7 +57,11 @@ class Trial {
     batch.n_seq_id = sequence_counts.data();
     batch.seq_id = sequences.data();
     batch.logits = wants_logits.data();
-    if (llama_decode(context_.get(), batch) != 0) return std::nullopt;
+    try {
+      if (llama_decode(context_.get(), batch) != 0) return std::nullopt;
+    } catch (const std::exception&) {  // out of memory, or a device that failed: the real context will say so
+      return std::nullopt;
+    }
     const float* logits = llama_get_logits_ith(context_.get(), count - 1);
     return Logits(logits, logits + n_vocab_);
   }
@@ -97,9 +101,14 @@ bool Alike(const char* way, const std::optional<Logits>& expected, const std::op
   }
   const auto [least, most] = std::minmax_element(expected->begin(), expected->end());
   float off = 0;
-  for (size_t i = 0; i < expected->size(); ++i) off = std::max(off, std::abs((*expected)[i] - (*found)[i]));
+  bool finite = true;
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const float difference = std::abs((*expected)[i] - (*found)[i]);
+    finite = finite && std::isfinite(difference);
+    off = std::max(off, difference);
+  }
   LogDebug("recurrent memory taken back by {}: logits differ by {:.2g} of {:.2g}", way, off, *most - *least);
-  return off <= kTolerance * (*most - *least);
+  return finite && off <= kTolerance * (*most - *least);
 }
 
 // The logits that every way of taking back must lead to.
@@ -144,6 +153,10 @@ Timed ThroughStates(Trial& trial, llama_state_seq_flags flags) {
   return result;
 }
 
+bool Affordable(size_t state_bytes, const llama_context_params& params, size_t snapshot_memory) {
+  return state_bytes * params.n_seq_max <= snapshot_memory;
+}
+
 int AffordableSnapshots(size_t state_bytes, const llama_context_params& params, size_t snapshot_memory) {
   const size_t each = state_bytes * params.n_seq_max;
   const auto by_memory =
@@ -164,17 +177,18 @@ RollbackFinding ProbeRollback(llama_model* model, const llama_context_params& pa
   if (!straight) return finding;
   finding.rows_independent = AllAtOnce(trial) == straight;
 
+  const size_t state_bytes = trial.State(LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY).size();
   const Timed host = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
-  const Timed device = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | LLAMA_STATE_SEQ_FLAGS_ON_DEVICE);
-  if (Alike("a saved state", straight, host.logits)) {
-    finding.way = Rollback::kReplay;
+  if (!Alike("a saved state", straight, host.logits)) return finding;
+  finding.way = Rollback::kReplay;
+  if (Affordable(state_bytes, params, snapshot_memory)) {
+    const Timed device = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | LLAMA_STATE_SEQ_FLAGS_ON_DEVICE);
     finding.states_on_device =
         Alike("a state saved on the device", straight, device.logits) && device.seconds < kMuchQuicker * host.seconds;
   }
 
-  const size_t state_bytes = trial.State(LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY).size();
   const int snapshots = std::min(AffordableSnapshots(state_bytes, params, snapshot_memory), trial.device_snapshots());
-  if (snapshots < 2 || finding.way == Rollback::kNone) return finding;
+  if (snapshots < 2) return finding;
   if (!Alike("device snapshots", straight, ThroughDeviceSnapshots(trial))) return finding;
   finding.way = Rollback::kDeviceSnapshots;
   finding.device_snapshots = snapshots;
