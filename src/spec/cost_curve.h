@@ -12,8 +12,8 @@
 // steps never make a bargain. `off` is kept per context bucket (doubling lengths), because attention costs more per row
 // in longer contexts; a bucket never seen starts from the one used last.
 //
-// A step of another shape than the one before takes longer: graphs are built anew, and on a GPU not replayed. By how
-// much is learned too, apart from the curve, which is that of steps in a row.
+// Steps after one of another shape take longer: graphs are built anew, and on a GPU replayed from the third on. The
+// curve is that of steps in a row; what a switch costs comes from the calibration.
 //
 // Pure: no clock, no engine. Constant time per call, no allocation after construction.
 #pragma once

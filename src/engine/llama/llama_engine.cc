@@ -114,7 +114,7 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, 
       context_(std::move(context)),
       info_(std::move(info)),
       states_on_device_(rollback.states_on_device),
-      states_(static_cast<size_t>(info_.n_sequences)),
+      undo_(static_cast<size_t>(info_.n_sequences)),
       snapshots_(info_.n_sequences, snapshot_memory) {
   lengths_.resize(static_cast<size_t>(info_.n_sequences));
   const auto rows = static_cast<size_t>(info_.max_batch);
@@ -171,7 +171,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
   view.logits = wants_logits_.data();
 
   SettleOthers(batch);
-  for (State& state : states_) state.undoable = -1;
+  for (Undo& undo : undo_) undo.rows = -1;
   ErrorLogCapture errors;
   int32_t code = 0;
   std::string reason;
@@ -221,12 +221,12 @@ Pos LlamaEngine::DropCells(SeqId seq, Pos length) {
 // Takes a running state back: by the backend's snapshots if they reach far enough, else to one of ours.
 Pos LlamaEngine::GoBack(SeqId seq, Pos length) {
   const Pos current = Length(seq);
-  State& state = states_[static_cast<size_t>(seq)];
+  Undo& undo = undo_[static_cast<size_t>(seq)];
   if (length >= current && length > 0) return current;
   const int rows = current - length;
   // What libllama's answer does not tell: snapshots are those of the last batch, of as many rows as it had.
-  if (length > 0 && rows <= state.undoable && llama_memory_seq_rm(llama_get_memory(context_.get()), seq, length, -1)) {
-    state = {-1, true};
+  if (length > 0 && rows <= undo.rows && llama_memory_seq_rm(llama_get_memory(context_.get()), seq, length, -1)) {
+    undo = {-1, true};
     snapshots_.Cut(seq, length);
     return length;
   }
@@ -243,7 +243,7 @@ Pos LlamaEngine::GoBack(SeqId seq, Pos length) {
 Pos LlamaEngine::TruncatedLength(SeqId seq, Pos length) const {
   const Pos current = Length(seq);
   const bool drops = info_.rollback == Rollback::kDropCells;
-  if (drops || length >= current || current - length <= states_[static_cast<size_t>(seq)].undoable)
+  if (drops || length >= current || current - length <= undo_[static_cast<size_t>(seq)].rows)
     return std::min(length, current);
   const Snapshot* snapshot = snapshots_.Latest(seq, length);
   return snapshot != nullptr ? snapshot->length : 0;
@@ -251,7 +251,7 @@ Pos LlamaEngine::TruncatedLength(SeqId seq, Pos length) const {
 
 void LlamaEngine::GiveUp(SeqId seq) {
   llama_memory_seq_rm(llama_get_memory(context_.get()), seq, -1, -1);
-  states_[static_cast<size_t>(seq)] = {};
+  undo_[static_cast<size_t>(seq)] = {};
   snapshots_.BeginLife(seq);
 }
 
@@ -306,7 +306,7 @@ bool LlamaEngine::CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<
 }
 
 bool LlamaEngine::RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags) {
-  states_[static_cast<size_t>(seq)] = {};
+  undo_[static_cast<size_t>(seq)] = {};
   llama_memory_t memory = llama_get_memory(context_.get());
   try {
     const size_t read = llama_state_seq_set_data_ext(context_.get(), state.data(), state.size(), seq, flags);
@@ -323,7 +323,7 @@ bool LlamaEngine::RestoreState(SeqId seq, Pos length, std::span<const uint8_t> s
 // decoded first it is put in its place, where they leave it alone.
 void LlamaEngine::SettleOthers(const Batch& batch) {
   for (SeqId seq = 0; seq < info_.n_sequences; ++seq) {
-    if (!states_[static_cast<size_t>(seq)].pending) continue;
+    if (!undo_[static_cast<size_t>(seq)].pending) continue;
     const auto is_its = [seq](const BatchRow& row) { return row.seq == seq; };
     if (std::any_of(batch.rows().begin(), batch.rows().end(), is_its)) continue;
     constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
@@ -337,10 +337,10 @@ void LlamaEngine::SettleOthers(const Batch& batch) {
 // Rows that can be taken back by the backend's snapshots: all of the last batch but the first, as far as there are any.
 void LlamaEngine::CountUndoable(const Batch& batch) {
   if (info_.device_snapshots == 0) return;
-  for (State& state : states_) state.pending = false;
+  for (Undo& undo : undo_) undo.pending = false;
   const int most = FreeRollback(batch);
   for (const BatchRow& row : batch.rows()) {
-    int& undoable = states_[static_cast<size_t>(row.seq)].undoable;
+    int& undoable = undo_[static_cast<size_t>(row.seq)].rows;
     undoable = std::min(undoable + 1, most);
   }
 }

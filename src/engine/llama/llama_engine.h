@@ -49,10 +49,10 @@ class LlamaEngine : public Engine {
     std::shared_ptr<ggml_threadpool> pool;
   };
 
-  // The running state of a sequence, in models that have one.
-  struct State {
-    int undoable = -1;     // rows of the last batch that the backend's snapshots can take back, once
-    bool pending = false;  // they were, and nothing was decoded since
+  // What the backend's snapshots of a running state are good for.
+  struct Undo {
+    int rows = -1;         // of the last batch that they can take back, once
+    bool pending = false;  // they did, and nothing was decoded since
   };
 
   LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info, const RollbackFinding& rollback,
@@ -78,7 +78,7 @@ class LlamaEngine : public Engine {
 
   // Only for models with a running state.
   const bool states_on_device_;
-  std::vector<State> states_;  // by sequence
+  std::vector<Undo> undo_;  // by sequence
   SnapshotStore snapshots_;
   std::vector<uint8_t> settled_;  // scratch
 
