@@ -60,9 +60,7 @@ class LogitsCheck {
   Status Prepare() {
     if (Status status = ReadPrompt(0, kWhole); !status.ok()) return status;
     for (size_t i = Size() - kRows; i < Size(); ++i) {
-      batch_.Clear();
-      batch_.Add({tokens_[i], static_cast<Pos>(i), 0, true});
-      if (Status status = engine_.Decode(batch_); !status.ok()) return status;
+      if (Status status = DecodeUpTo(i + 1, 0); !status.ok()) return status;
       const auto logits = engine_.Logits(0);
       alone_.emplace_back(logits.begin(), logits.end());
     }

@@ -49,6 +49,19 @@ Result<double> TimeOnce(Engine& engine, Token filler, int rows, const Clock& clo
   return std::max(seconds, 1e-9);
 }
 
+Status TimeInARow(Engine& engine, Token filler, Fastest& width, const Clock& clock) {
+  double run = 0;
+  int steps = 0;
+  do {
+    const auto seconds = TimeOnce(engine, filler, width.rows, clock);
+    if (!seconds.ok()) return seconds.status();
+    width.Observe(*seconds);
+    run += *seconds;
+  } while (++steps < kInARow && width.seconds < kQuickSeconds);
+  if (steps == kInARow) width.run = std::min(width.run, run);
+  return {};
+}
+
 void Keep(const CostCurve& curve, const std::string& path, std::string_view key) {
   if (path.empty()) return;
   const Status status = KeepFile(path, DumpCostCurve(curve, key));
@@ -71,15 +84,7 @@ Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budg
   for (int round = 0; round < kLeastRounds || (clock.Now() < end && round < kMostRounds); ++round) {
     for (size_t i = 0; i < (round == 0 ? widths.size() : measured); ++i) {
       if (round == 0 && i >= kLeastWidths && clock.Now() >= end) break;
-      double run = 0;
-      int step = 0;
-      for (; step == 0 || (step < kInARow && widths[i].seconds < kQuickSeconds); ++step) {
-        auto seconds = TimeOnce(engine, filler, widths[i].rows, clock);
-        if (!seconds.ok()) return seconds.status();
-        widths[i].Observe(*seconds);
-        run += *seconds;
-      }
-      if (step == kInARow) widths[i].run = std::min(widths[i].run, run);
+      if (Status status = TimeInARow(engine, filler, widths[i], clock); !status.ok()) return status;
       if (round == 0) measured = i + 1;
     }
   }

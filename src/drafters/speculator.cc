@@ -63,6 +63,7 @@ struct Speculator::State {
 
   // The step being planned.
   std::vector<SpeculationTurn> turns;
+  std::vector<SequenceOutlook> without_drafts;  // by turn
   int prompt_rows = 0, context = 0, draft_rows = 0, committed = 0;
   double draft_seconds = 0;  // and for saving and restoring states
 
@@ -74,19 +75,21 @@ struct Speculator::State {
 
   // Scratch.
   std::vector<Proposal*> asked;
-  std::vector<SequenceOutlook> offers;        // by turn
+  std::vector<SequenceOutlook> offers;        // by turn, with drafts
   std::vector<std::vector<double>> outlooks;  // by turn
   std::vector<double> survival;
   std::vector<int> rows;
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
   int generating() const { return static_cast<int>(turns.size()); }
-  StepOutlook Step() const { return {offers, prompt_rows, context, SameMakeUp() ? last_shape.rows : 0, Neighbours()}; }
+  StepOutlook StepOf(std::span<const SequenceOutlook> sequences) const {
+    return {sequences, prompt_rows, context, SameMakeUp() ? last_shape.rows : 0, Neighbours()};
+  }
+  StepOutlook PlainStep() const { return StepOf(without_drafts); }
   bool Neighbours() const {
     return turns.empty() || turns.back().seq - turns.front().seq + 1 == static_cast<SeqId>(turns.size());
   }
   bool SameMakeUp() const { return last_shape.generating == generating() && last_shape.prompt_rows == prompt_rows; }
-  void OfferNothing();
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
   bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
     const Slot& slot = SlotOf(turn.seq);
@@ -194,7 +197,8 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
   state.prompt_rows = other_rows;
   state.draft_rows = state.committed = 0;
   state.draft_seconds = 0;
-  state.OfferNothing();
+  state.without_drafts.clear();
+  for (const SpeculationTurn& turn : turns) state.without_drafts.push_back({turn.rows, {}});
   if (turns.empty()) return;
   size_t tokens = 0;
   for (const SpeculationTurn& turn : turns) {
@@ -212,12 +216,6 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
   state.Trim(room);
 }
 
-// The step without any draft.
-void Speculator::State::OfferNothing() {
-  offers.clear();
-  for (const SpeculationTurn& turn : turns) offers.push_back({turn.rows, {}});
-}
-
 void Speculator::State::AskLookup(Seat& seat) {
   asked.clear();
   for (const SpeculationTurn& turn : turns) {
@@ -225,7 +223,7 @@ void Speculator::State::AskLookup(Seat& seat) {
   }
   if (asked.empty()) return;
   Ask(seat);
-  TakeBetter(seat, policy.LeastSurvival(Step(), 0));
+  TakeBetter(seat, policy.LeastSurvival(PlainStep(), 0));
 }
 
 // A drafter that computes is asked for as many tokens as its record makes worth their cost; out of favour, for a few
@@ -243,8 +241,8 @@ void Speculator::State::AskComputing(Seat& seat) {
   // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
   // (Where four rows cost less than two, two unsure tokens may make a third one pay; where another number of rows than
   // in the last step costs something, to the number that was planned.)
-  const double row_price = policy.LeastSurvival(Step(), 0);
-  const double making_price = policy.LeastSurvival(Step(), seat.round_seconds.value() / generating()) - row_price;
+  const double row_price = policy.LeastSurvival(PlainStep(), 0);
+  const double making_price = policy.LeastSurvival(PlainStep(), seat.round_seconds.value() / generating()) - row_price;
   const bool to_the_end = !favoured || options.always || curve.SwitchSeconds() > 0;
   asked.clear();
   for (const SpeculationTurn& turn : turns) {
@@ -267,9 +265,9 @@ void Speculator::State::AskComputing(Seat& seat) {
 // How many tokens `seat` should draft, and what that adds to the lookups' drafts, in tokens per step; 0 if nothing.
 double Speculator::State::Outlook(Seat& seat, int* rounds) {
   const double round_seconds = seat.round_seconds.value();
-  const double row_price = policy.LeastSurvival(Step(), round_seconds / generating());
+  const double row_price = policy.LeastSurvival(PlainStep(), round_seconds / generating());
   outlooks.resize(turns.size());
-  OfferNothing();
+  offers = without_drafts;
   for (size_t i = 0; i < turns.size(); ++i) {
     const SpeculationTurn& turn = turns[i];
     outlooks[i].clear();
@@ -281,14 +279,11 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
     }
     offers[i].survival = outlooks[i];
   }
-  *rounds = options.always ? options.n_max : policy.ChooseRounds(Step(), round_seconds);
-  if (*rounds == 0) {
-    OfferNothing();
-    return 0;
-  }
+  *rounds = options.always ? options.n_max : policy.ChooseRounds(StepOf(offers), round_seconds);
+  if (*rounds == 0) return 0;
   const auto most = static_cast<size_t>(*rounds);
   const auto gain = [&](bool with_seat) {
-    OfferNothing();
+    offers = without_drafts;
     for (size_t i = 0; i < turns.size(); ++i) {
       const Slot& slot = SlotOf(turns[i].seq);
       std::vector<double>& outlook = outlooks[i];
@@ -302,12 +297,10 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
         offers[i].survival = better ? outlook : slot.survival;
       }
     }
-    return policy.Gain(Step(), with_seat ? *rounds * round_seconds : 0);
+    return policy.Gain(StepOf(offers), with_seat ? *rounds * round_seconds : 0);
   };
   const double without = gain(false);
-  const double with = gain(true);
-  OfferNothing();
-  return std::max(0.0, with - without);
+  return std::max(0.0, gain(true) - without);
 }
 
 // What it would take `seat` to read all that it has not read of this step's sequences.
@@ -401,7 +394,7 @@ void Speculator::State::TakeBetter(Seat& seat, double row_price) {
 
 // Cuts the drafts down to what is worth verifying in this step.
 void Speculator::State::Trim(int room) {
-  OfferNothing();
+  offers = without_drafts;
   for (size_t i = 0; i < turns.size(); ++i) {
     const Slot& slot = SlotOf(turns[i].seq);
     if (!slot.draft.empty()) offers[i].survival = slot.survival;
@@ -413,7 +406,7 @@ void Speculator::State::Trim(int room) {
       room -= rows[i];
     }
   } else {
-    policy.ChooseRows(Step(), room, rows);
+    policy.ChooseRows(StepOf(offers), room, rows);
   }
   for (size_t i = 0; i < turns.size(); ++i) {
     Slot& slot = SlotOf(turns[i].seq);
@@ -438,7 +431,7 @@ void Speculator::ObserveStep(double seconds) {
   // What looked too dear once is tried again in the end.
   state.rollback.save_seconds *= kRemembered;
   state.rollback.restore_seconds *= kRemembered;
-  const StepOutlook step = state.Step();
+  const StepOutlook step = state.PlainStep();
   const int rows = step.fixed_rows() + state.draft_rows;
   bool one_part = true;
   for (size_t i = 0; i < state.turns.size(); ++i)

@@ -38,6 +38,11 @@ enum class Rollback {
   kNone,             // a running state that can only be given up
 };
 
+// Whether the engine goes back to states it kept.
+constexpr bool KeepsStates(Rollback rollback) {
+  return rollback == Rollback::kDeviceSnapshots || rollback == Rollback::kReplay;
+}
+
 struct EngineInfo {
   int n_vocab = 0;
   int n_sequences = 0;      // sequences the memory has room for

@@ -102,13 +102,11 @@ int FakeEngine::FreeRollback(const Batch& batch) const {
 }
 
 void FakeEngine::SaveState(SeqId seq) {
-  const bool keeps = info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
-  if (keeps) places_[static_cast<size_t>(seq)].saved = Length(seq);
+  if (KeepsStates(info_.rollback)) places_[static_cast<size_t>(seq)].saved = Length(seq);
 }
 
 void FakeEngine::Remember(SeqId seq) {
-  const bool keeps = info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
-  if (keeps) places_[static_cast<size_t>(seq)].remembered.push_back(Length(seq));
+  if (KeepsStates(info_.rollback)) places_[static_cast<size_t>(seq)].remembered.push_back(Length(seq));
 }
 
 Result<std::vector<uint8_t>> FakeEngine::SaveSequence(SeqId seq) {

@@ -1,7 +1,5 @@
 #include "engine/snapshot_store.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace outrider {
@@ -33,33 +31,29 @@ bool SnapshotStore::WorthKeeping(SeqId seq, Pos length, size_t bytes) const {
   const Sequence& sequence = sequences_[static_cast<size_t>(seq)];
   const Pos last = sequence.kept.empty() ? 0 : sequence.kept.back().length;
   if (bytes > share_ || length < last + kLeastGap) return false;
-  if (sequence.kept_bytes + bytes <= share_) return true;
-  Pos before = 0;
-  return std::any_of(sequence.kept.begin(), sequence.kept.end(), [&](const Snapshot& kept) {
-    const Pos saved = kept.length - std::exchange(before, kept.length);
-    return saved <= length - last;
-  });
+  return sequence.kept_bytes + bytes <= share_ || CheapestOf(sequence).saved <= length - last;
 }
 
 void SnapshotStore::Keep(SeqId seq, Pos length, std::vector<uint8_t> state) {
   Sequence& sequence = SequenceOf(seq);
   sequence.kept_bytes += state.size();
   sequence.kept.push_back({seq, length, sequence.life, std::move(state)});
-  while (sequence.kept_bytes > share_) DropCheapest(sequence);
+  while (sequence.kept_bytes > share_) {
+    const auto cheapest = sequence.kept.begin() + CheapestOf(sequence).place;
+    sequence.kept_bytes -= cheapest->state.size();
+    sequence.kept.erase(cheapest);
+  }
 }
 
-// The one whose loss costs the fewest tokens: those between the one before it and itself would be decoded again.
-void SnapshotStore::DropCheapest(Sequence& sequence) {
-  auto cheapest = sequence.kept.begin();
-  Pos least = std::numeric_limits<Pos>::max(), before = 0;
-  for (auto each = sequence.kept.begin(); each != sequence.kept.end(); ++each) {
-    const Pos saved = each->length - std::exchange(before, each->length);
-    if (saved >= least) continue;
-    least = saved;
-    cheapest = each;
+// Without a snapshot the tokens between the one before it and itself would be decoded again.
+SnapshotStore::Cheapest SnapshotStore::CheapestOf(const Sequence& sequence) {
+  Cheapest cheapest;
+  Pos before = 0;
+  for (size_t i = 0; i < sequence.kept.size(); ++i) {
+    const Pos saved = sequence.kept[i].length - std::exchange(before, sequence.kept[i].length);
+    if (saved < cheapest.saved) cheapest = {static_cast<std::ptrdiff_t>(i), saved};
   }
-  sequence.kept_bytes -= cheapest->state.size();
-  sequence.kept.erase(cheapest);
+  return cheapest;
 }
 
 size_t SnapshotStore::kept_bytes() const {

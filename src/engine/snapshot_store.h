@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/token.h"
@@ -60,8 +61,14 @@ class SnapshotStore {
     size_t kept_bytes = 0;
   };
 
+  // The kept snapshot whose loss costs the fewest tokens.
+  struct Cheapest {
+    std::ptrdiff_t place = 0;
+    Pos saved = std::numeric_limits<Pos>::max();
+  };
+
   Sequence& SequenceOf(SeqId seq) { return sequences_[static_cast<size_t>(seq)]; }
-  void DropCheapest(Sequence& sequence);
+  static Cheapest CheapestOf(const Sequence& sequence);
 
   const size_t share_;  // bytes for each sequence
   std::vector<Sequence> sequences_;

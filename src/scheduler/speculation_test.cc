@@ -143,22 +143,24 @@ RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecoding, ()) {
   RC_ASSERT(RunAll(requests, Speculating(script, right, n_max, clock, salt), clock, engine) == expected);
 }
 
-TEST(SpeculationTest, RightDraftsSaveSteps) {
+// The batches of an answer of `tokens` to a short prompt, with drafts of `n_max` tokens of which each is `right` or
+// not.
+std::vector<Batch> BatchesOf(const EngineInfo& info, int tokens, double right, int n_max) {
   ManualClock clock;
   const auto script = FakeEngine::Hashing(200);
-  FakeEngine engine(SmallEngine(), script);
-  RunAll({Request("abc", 41)}, Speculating(script, 1, 4, clock), clock, engine);
-  EXPECT_EQ(engine.batches().size(), 9u) << "the prompt gives a token, then five each";
+  FakeEngine engine(info, script);
+  RunAll({Request("abc", tokens)}, Speculating(script, right, n_max, clock), clock, engine);
+  return engine.batches();
+}
+
+TEST(SpeculationTest, RightDraftsSaveSteps) {
+  EXPECT_EQ(BatchesOf(SmallEngine(), 41, 1, 4).size(), 9u) << "the prompt gives a token, then five each";
 }
 
 TEST(SpeculationTest, DraftsStayWithinMaxTokensAndTheContext) {
-  ManualClock clock;
-  const auto script = FakeEngine::Hashing(200);
   for (const int max_tokens : {4, -1}) {
-    FakeEngine engine(SmallEngine(), script);
-    RunAll({Request("abc", max_tokens)}, Speculating(script, 1, 30, clock), clock, engine);
     const Pos most = max_tokens > 0 ? 3 + max_tokens : SmallEngine().sequence_length;
-    for (const Batch& batch : engine.batches()) {
+    for (const Batch& batch : BatchesOf(SmallEngine(), max_tokens, 1, 30)) {
       EXPECT_LT(batch.rows().back().pos, most - 1) << "the last token is never decoded";
       EXPECT_LE(batch.size(), 31);
     }
@@ -193,13 +195,10 @@ TEST(SpeculationTest, NothingIsDraftedWhileTokensAreReadAgain) {
 }
 
 TEST(SpeculationTest, AnEngineThatCannotTakeTokensBackIsNotAskedTo) {
-  ManualClock clock;
   EngineInfo info = SmallEngine();
   info.rollback = Rollback::kNone;
-  const auto script = FakeEngine::Hashing(200);
-  FakeEngine engine(info, script);
-  RunAll({Request("abc", 20)}, Speculating(script, 0.5, 6, clock), clock, engine);
-  for (size_t i = 1; i < engine.batches().size(); ++i) EXPECT_EQ(engine.batches()[i].size(), 1);
+  const std::vector<Batch> batches = BatchesOf(info, 20, 0.5, 6);
+  for (size_t i = 1; i < batches.size(); ++i) EXPECT_EQ(batches[i].size(), 1);
 }
 
 // Tokens that a running state lost with a wrong draft ride in the next step: none has to be decoded by itself.
@@ -218,24 +217,17 @@ TEST(SpeculationTest, TokensAreReplayedAlongTheWay) {
 }
 
 TEST(SpeculationTest, ReplaysDoNotGrowForEver) {
-  ManualClock clock;
   EngineInfo info = SmallEngine();
   info.rollback = Rollback::kReplay;
-  const auto script = FakeEngine::Hashing(200);
-  FakeEngine engine(info, script);
-  RunAll({Request("abc", 110)}, Speculating(script, 0, 3, clock), clock, engine);
-  for (const Batch& batch : engine.batches()) EXPECT_LE(batch.size(), info.max_batch / info.n_sequences + 3);
+  for (const Batch& batch : BatchesOf(info, 110, 0, 3)) EXPECT_LE(batch.size(), info.max_batch / info.n_sequences + 3);
 }
 
 TEST(SpeculationTest, DeviceSnapshotsTakeShortDraftsBackWithoutAReplay) {
-  ManualClock clock;
   EngineInfo info = SmallEngine();
   info.rollback = Rollback::kDeviceSnapshots;
   info.device_snapshots = 3;
-  const auto script = FakeEngine::Hashing(200);
-  FakeEngine engine(info, script);
-  RunAll({Request("abc", 12)}, Speculating(script, 0, 3, clock), clock, engine);
-  for (size_t i = 1; i < engine.batches().size(); ++i) EXPECT_LE(engine.batches()[i].size(), 1 + 3);
+  const std::vector<Batch> batches = BatchesOf(info, 12, 0, 3);
+  for (size_t i = 1; i < batches.size(); ++i) EXPECT_LE(batches[i].size(), 1 + 3);
 }
 
 // With a flat distribution and a drafter that always proposes the most likely token, accepting it too often shows.

@@ -19,11 +19,8 @@ constexpr double kMostCredit = 4;      // tokens
 // are better than usual. (From simulation.)
 constexpr double kPlainStepLoss = 2;
 
-// Drafts of one length come in runs, of which each costs two switches of shapes, in and out. How much a new run counts
-// for the length of runs to come, and the least one.
-constexpr double kRunShare = 0.1;
-constexpr double kShortestRun = 1;
-constexpr double kTypicalRun = 4;        // before anything is known
+// Drafts of one length come in runs, of which each costs two switches of shapes, in and out.
+constexpr double kRunShare = 0.1;        // how much a new run counts for the length of runs to come
 constexpr double kRunForgotten = 0.002;  // per step, so that a time without drafts does not count for ever
 
 // Trials of plain steps while drafts pay: the more often, the further off the last one was.
@@ -105,13 +102,14 @@ int Policy::Parts(const StepOutlook& step) const {
 
 void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   double seconds = curve_.StepSeconds(sequences_at_, step.context) + draft_seconds;
-  if (const int parts = Parts(step); parts > 1 && !options_.empty()) {
+  const int parts = Parts(step);
+  const bool drafts = !options_.empty();  // one without is judged as of many: if those are better, so is the first
+  if (drafts && parts > 1) {
     seconds += parts * curve_.SwitchSeconds();
-  } else if (!options_.empty() && rows_so_far_ != step.last_rows) {
-    // (A step without drafts is judged as one of many: if those are better, the first is worth the switch.)
-    seconds += 2 * curve_.SwitchSeconds() / std::max(mean_run_, kShortestRun);
+  } else if (drafts && rows_so_far_ != step.last_rows) {
+    seconds += 2 * curve_.SwitchSeconds() / mean_run_;
   }
-  for (const Risk& risk : Parts(step) == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
+  for (const Risk& risk : parts == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
   options_.push_back({tokens_so_far_, seconds});
 }
 

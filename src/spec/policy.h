@@ -107,6 +107,8 @@ class Policy {
   };
   using Risks = std::vector<Risk>;  // by sequence
 
+  static constexpr double kTypicalRun = 4;  // before anything is known
+
   double Rate(int generating, int context) const;
   double RateWith(const StepOutlook& step, double draft_seconds) const;
   void BeginOptions(const StepOutlook& step);
@@ -130,8 +132,8 @@ class Policy {
   int steps_since_plain_ = 0, plain_interval_ = 16;
   int plain_steps_left_ = 0;  // of a trial
   bool trying_plain_ = false;
-  int run_ = 0;          // steps in a row with as many rows, drafts among them
-  double mean_run_ = 4;  // of those before, and at first
+  int run_ = 0;                    // steps in a row with as many rows, drafts among them
+  double mean_run_ = kTypicalRun;  // of those before
 
   // Scratch.
   std::vector<Option> options_;

@@ -98,7 +98,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.max_outputs = std::min(static_cast<int>(params.n_outputs_max), info.max_batch);
   info.rollback = rollback.way;
   info.device_snapshots = rollback.device_snapshots;
-  info.remembers = rollback.way != Rollback::kDropCells && rollback.way != Rollback::kNone && snapshot_memory > 0;
+  info.remembers = KeepsStates(rollback.way) && snapshot_memory > 0;
   info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
   if (info.exactness.empty() && !rollback.rows_independent)
     info.exactness = "the layers of this model compute a row otherwise when others are decoded with it";
@@ -275,13 +275,13 @@ int LlamaEngine::FreeRollback(const Batch& batch) const {
 }
 
 void LlamaEngine::SaveState(SeqId seq) {
-  if (!keeps_states() || Length(seq) == 0) return;
+  if (!KeepsStates(info_.rollback) || Length(seq) == 0) return;
   Snapshot* snapshot = snapshots_.BeforeDraft(seq, Length(seq));
   if (snapshot != nullptr && !CopyState(seq, FlagsFor(*snapshot), &snapshot->state)) snapshots_.DropBeforeDraft(seq);
 }
 
 void LlamaEngine::Remember(SeqId seq) {
-  if (!keeps_states() || Length(seq) == 0) return;
+  if (!KeepsStates(info_.rollback) || Length(seq) == 0) return;
   constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
   if (!snapshots_.WorthKeeping(seq, Length(seq), llama_state_seq_get_size_ext(context_.get(), seq, kFlags))) return;
   std::vector<uint8_t> state;

@@ -58,9 +58,6 @@ class LlamaEngine : public Engine {
   LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info, const RollbackFinding& rollback,
               size_t snapshot_memory);
   void AttachThreads(int threads, int threads_batch, const LlamaEngine* partner);
-  bool keeps_states() const {
-    return info_.rollback == Rollback::kReplay || info_.rollback == Rollback::kDeviceSnapshots;
-  }
   Pos DropCells(SeqId seq, Pos length);
   Pos GoBack(SeqId seq, Pos length);
   void GiveUp(SeqId seq);

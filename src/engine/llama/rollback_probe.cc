@@ -153,16 +153,11 @@ Timed ThroughStates(Trial& trial, llama_state_seq_flags flags) {
   return result;
 }
 
-bool Affordable(size_t state_bytes, const llama_context_params& params, size_t snapshot_memory) {
-  return state_bytes * params.n_seq_max <= snapshot_memory;
-}
-
+// Snapshots of each sequence that there is memory for, no more than are useful.
 int AffordableSnapshots(size_t state_bytes, const llama_context_params& params, size_t snapshot_memory) {
-  const size_t each = state_bytes * params.n_seq_max;
-  const auto by_memory =
-      static_cast<int>(std::min<size_t>(each > 0 ? snapshot_memory / each : 0, kMostDeviceSnapshots));
-  return std::clamp(static_cast<int>(params.n_ubatch) - 2, 0,
-                    by_memory);  // libllama aborts at n_ubatch <= n_rs_seq + 1
+  const size_t of_all_sequences = state_bytes * params.n_seq_max;
+  const size_t affordable = of_all_sequences > 0 ? snapshot_memory / of_all_sequences : 0;
+  return static_cast<int>(std::min<size_t>(affordable, kMostDeviceSnapshots));
 }
 
 }  // namespace
@@ -181,13 +176,15 @@ RollbackFinding ProbeRollback(llama_model* model, const llama_context_params& pa
   const Timed host = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
   if (!Alike("a saved state", straight, host.logits)) return finding;
   finding.way = Rollback::kReplay;
-  if (Affordable(state_bytes, params, snapshot_memory)) {
+  const int affordable = AffordableSnapshots(state_bytes, params, snapshot_memory);
+  if (affordable > 0) {
     const Timed device = ThroughStates(trial, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | LLAMA_STATE_SEQ_FLAGS_ON_DEVICE);
     finding.states_on_device =
         Alike("a state saved on the device", straight, device.logits) && device.seconds < kMuchQuicker * host.seconds;
   }
 
-  const int snapshots = std::min(AffordableSnapshots(state_bytes, params, snapshot_memory), trial.device_snapshots());
+  const int most = static_cast<int>(params.n_ubatch) - 2;  // libllama aborts at n_ubatch <= n_rs_seq + 1
+  const int snapshots = std::min({affordable, most, trial.device_snapshots()});
   if (snapshots < 2) return finding;
   if (!Alike("device snapshots", straight, ThroughDeviceSnapshots(trial))) return finding;
   finding.way = Rollback::kDeviceSnapshots;
