@@ -59,13 +59,13 @@ TEST(CalibrationTest, TellsASwitchOfWidthsFromStepsInARow) {
   int last = 0;
   TimedEngine engine(Info(32), clock, [&](int rows, int) {
     const bool switched = std::exchange(last, rows) != rows;
-    return 0.0001 * rows + (switched ? 0.004 : 0);
+    return 0.0001 * rows + (switched ? 0.012 : 0);
   });
   const auto measured = MeasureCostCurve(engine, 1, std::chrono::seconds(1), clock);
   ASSERT_TRUE(measured.ok());
   EXPECT_TRUE(measured->steady);
   EXPECT_NEAR(measured->curve.Seconds(8, 0), 0.0008, 1e-6);
-  EXPECT_NEAR(measured->curve.SwitchSeconds(), 0.004, 1e-6);
+  EXPECT_NEAR(measured->curve.SwitchSeconds(), 0.012, 1e-6);
 }
 
 TEST(CalibrationTest, ABusyMachineIsNoticed) {

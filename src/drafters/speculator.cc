@@ -79,16 +79,23 @@ struct Speculator::State {
   std::vector<std::vector<double>> outlooks;  // by turn
   std::vector<double> survival;
   std::vector<int> rows;
+  std::vector<int> widths;  // by turn, with its draft
+  std::vector<int> parts;   // of the step: rows that are computed at once
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
   int generating() const { return static_cast<int>(turns.size()); }
   StepOutlook StepOf(std::span<const SequenceOutlook> sequences) const {
-    return {sequences, prompt_rows, context, SameMakeUp() ? last_shape.rows : 0, Neighbours()};
+    const int groups = Groups();
+    return {sequences, prompt_rows, context, SameMakeUp() ? last_shape.rows : 0, groups, GapsFilled() ? 1 : groups};
   }
   StepOutlook PlainStep() const { return StepOf(without_drafts); }
-  bool Neighbours() const {
-    return turns.empty() || turns.back().seq - turns.front().seq + 1 == static_cast<SeqId>(turns.size());
+  int Groups() const {
+    int groups = 1;
+    for (size_t i = 1; i < turns.size(); ++i) groups += turns[i].seq != turns[i - 1].seq + 1 ? 1 : 0;
+    return groups;
   }
+  int Span() const { return turns.empty() ? 0 : turns.back().seq - turns.front().seq + 1; }  // gaps included
+  bool GapsFilled() const { return FillsGaps(options.gap_filling, generating(), Span() - generating()); }
   bool SameMakeUp() const { return last_shape.generating == generating() && last_shape.prompt_rows == prompt_rows; }
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
   bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
@@ -108,6 +115,8 @@ struct Speculator::State {
   double Ask(Seat& seat);
   void TakeBetter(Seat& seat, double row_price);
   void Trim(int room);
+  void ListParts();
+  void AddParts(size_t begin, size_t end, int computed);
   // A random draw that may be rejected is judged without a look at it.
   bool Blind(const Seat& seat, const Slot& slot) const { return slot.rejecting && seat.drafter->computes(); }
   bool Continues(const Slot& slot) const {
@@ -315,7 +324,7 @@ double Speculator::State::ReadingSeconds(const Seat& seat) {
 // A computing drafter reads a slice of each prompt it has not seen, if the answer is likely to go on long enough for
 // that to pay, or as a trial.
 void Speculator::State::ReadUp(Seat& seat, double gain) {
-  const double plain_seconds = curve.Seconds(generating(), context);
+  const double plain_seconds = policy.PlainSeconds(PlainStep());
   for (const SpeculationTurn& turn : turns) {
     if (!MayAsk(seat, turn)) continue;
     const int lag = seat.drafter->Lag(turn.seq, turn.history);
@@ -417,6 +426,30 @@ void Speculator::State::Trim(int room) {
   }
 }
 
+void Speculator::State::ListParts() {
+  widths.clear();
+  for (size_t i = 0; i < turns.size(); ++i) widths.push_back(turns[i].rows + rows[i]);
+  parts.clear();
+  if (GapsFilled() && std::all_of(widths.begin(), widths.end(), [](int width) { return width == 1; })) {
+    parts.push_back(Span());
+  } else {
+    AddParts(0, turns.size(), 0);
+  }
+}
+
+// Of some sequences that have been computed so far: neighbours go on together as long as all of them have rows.
+void Speculator::State::AddParts(size_t begin, size_t end, int computed) {
+  for (size_t first = begin, last = begin; first < end; first = ++last) {
+    if (widths[first] == computed) continue;
+    int together = widths[first];
+    while (last + 1 < end && widths[last + 1] > computed && turns[last + 1].seq == turns[last].seq + 1) {
+      together = std::min(together, widths[++last]);
+    }
+    parts.push_back(static_cast<int>(last + 1 - first) * (together - computed));
+    AddParts(first, last + 1, together);
+  }
+}
+
 void Speculator::Drop(SeqId seq) {
   state_->SlotOf(seq).draft.Clear();
 }
@@ -433,13 +466,12 @@ void Speculator::ObserveStep(double seconds) {
   state.rollback.restore_seconds *= kRemembered;
   const StepOutlook step = state.PlainStep();
   const int rows = step.fixed_rows() + state.draft_rows;
-  bool one_part = true;
-  for (size_t i = 0; i < state.turns.size(); ++i)
-    one_part = one_part && state.turns[i].rows + state.rows[i] == state.turns[0].rows + state.rows[0];
+  state.ListParts();
+  const bool one_part = state.parts.size() == 1;
   const int in_a_row = rows == step.last_rows ? state.last_shape.steps + 1 : 1;
   state.last_shape = {state.generating(), state.prompt_rows, one_part ? rows : 0, in_a_row};
   if (state.turns.empty() || state.prompt_rows > 0) return;
-  const double plain_seconds = state.curve.Seconds(step.plain_rows(), state.context);
+  const double plain_seconds = state.policy.PlainSeconds(step);
   for (const SpeculationTurn& turn : state.turns) {
     Slot& slot = state.SlotOf(turn.seq);
     if (!slot.speculates) continue;
@@ -447,9 +479,8 @@ void Speculator::ObserveStep(double seconds) {
     slot.plain_seconds += slot.committed * plain_seconds;
     slot.committed = 0;
   }
-  // A step of unequal sequences is several parts, whose times nobody knows.
-  const bool settled = in_a_row >= kStepsToSettle || state.curve.SwitchSeconds() == 0;
-  if (one_part && settled) state.curve.Observe(rows, state.context, seconds);
+  const bool settled = state.curve.SwitchSeconds() == 0 || (in_a_row >= kStepsToSettle && one_part);
+  if (settled) state.curve.Observe(state.parts, state.context, seconds);
   state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }
 

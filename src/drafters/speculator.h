@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "drafters/drafter.h"
+#include "engine/engine.h"
 #include "spec/acceptance_model.h"
 #include "spec/cost_curve.h"
 #include "spec/policy.h"
@@ -34,6 +35,7 @@ struct SpeculatorOptions {
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
   double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
   RollbackCost rollback = {};   // what the target's memory can take back for nothing; costs are measured
+  GapFilling gap_filling = GapFilling::kNever;  // of the target's engine
 };
 
 // A sequence that gets its next row in this step.

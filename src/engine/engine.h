@@ -43,6 +43,16 @@ constexpr bool KeepsStates(Rollback rollback) {
   return rollback == Rollback::kDeviceSnapshots || rollback == Rollback::kReplay;
 }
 
+// Sequences are computed together if their ids are consecutive, else one part after the other. Where a row costs less
+// than another part, an engine fills the gaps between sequences of one row each with rows of idle ones, of which it
+// keeps nothing.
+enum class GapFilling { kNever, kFew, kMost };
+
+inline bool FillsGaps(GapFilling filling, int sequences, int gaps) {
+  if (gaps == 0 || filling == GapFilling::kNever) return false;
+  return filling == GapFilling::kMost ? gaps < sequences : 2 * gaps < sequences;
+}
+
 struct EngineInfo {
   int n_vocab = 0;
   int n_sequences = 0;      // sequences the memory has room for
@@ -51,6 +61,7 @@ struct EngineInfo {
   int micro_batch = 0;      // rows computed at once: a wider batch takes as long as several of these
   int max_outputs = 0;      // rows of one Decode that may want logits
   Rollback rollback = Rollback::kDropCells;
+  GapFilling gap_filling = GapFilling::kNever;
   int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
   bool remembers = false;    // a running state: Remember() has memory to keep some
   std::string

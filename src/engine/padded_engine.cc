@@ -14,6 +14,7 @@ PaddedEngine::PaddedEngine(Engine& engine, int rows, Pos memory_block)
   info_.sequence_length -= rows_;
   info_.micro_batch = rows_;
   info_.exactness.clear();
+  info_.gap_filling = GapFilling::kNever;  // sequences are decoded one after the other
 }
 
 Status PaddedEngine::Decode(const Batch& batch) {

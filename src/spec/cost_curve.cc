@@ -121,13 +121,16 @@ CostCurve::Bands& CostCurve::Enter(size_t bucket) {
   return bands;
 }
 
-double CostCurve::StepSeconds(std::span<const int> sequences_at, int context) const {
+double CostCurve::StepSeconds(std::span<const int> sequences_at, int context, int groups) const {
   double seconds = 0;
   for (size_t begin = 0; begin < sequences_at.size() && sequences_at[begin] > 0;) {
     const int sequences = sequences_at[begin];
     size_t end = begin;
     while (end < sequences_at.size() && sequences_at[end] == sequences) ++end;
-    seconds += Seconds(sequences * static_cast<int>(end - begin), context);
+    const int apart = std::min(groups, sequences), rows = static_cast<int>(end - begin);
+    for (int group = 0; group < apart; ++group) {
+      seconds += Seconds((sequences / apart + (group < sequences % apart ? 1 : 0)) * rows, context);
+    }
     begin = end;
   }
   return seconds;
@@ -137,27 +140,41 @@ double CostCurve::SwitchSeconds() const {
   return switch_seconds_ > kNegligibleSwitch * Calibrated(1) ? switch_seconds_ : 0;
 }
 
-void CostCurve::Observe(int rows, int context, double seconds) {
+void CostCurve::Observe(std::span<const int> parts, int context, double seconds) {
   if (!(seconds > 0)) return;  // a clock too coarse for it
-  last_ratio_ = seconds / Seconds(rows, context);
+  double expected = 0;
+  std::array<double, kBands> share{};  // of the expected time, by band
+  for (const int rows : parts) {
+    const double part = Seconds(rows, context);
+    share[Band(rows)] += part;
+    expected += part;
+  }
+  for (double& band : share) band /= expected;
+  last_ratio_ = seconds / expected;
   const double off = std::log(last_ratio_);
   Bands& bands = Enter(Bucket(context));
   if (observations_ == 0) bands.off.fill(off);  // whatever it is: nothing was known about the level
   const double surprise = observations_ == 0 ? 0 : std::clamp(off, -kMostSurprise, kMostSurprise);
 
   // A step of Kalman's filter: the surprise is shared out by how uncertain each explanation is.
-  Bump& bump = bumps_[Width(rows)];
-  const size_t band = Band(rows);
-  const std::array<double, kBands> known = bands.covariance[band];
-  const double own = BumpVariance(bump) + kNoise * kNoise;
-  const double variance = known[band] + own;
+  std::array<double, kBands> known{};
+  double own = kNoise * kNoise;
+  double variance = 0;
+  for (size_t i = 0; i < kBands; ++i) {
+    for (size_t j = 0; j < kBands; ++j) known[i] += bands.covariance[i][j] * share[j];
+    variance += share[i] * known[i];
+  }
+  if (parts.size() == 1) own += BumpVariance(bumps_[Width(parts[0])]);
+  variance += own;
   for (size_t i = 0; i < kBands; ++i) {
     bands.off[i] += known[i] / variance * surprise;
     for (size_t j = 0; j < kBands; ++j) bands.covariance[i][j] -= known[i] * known[j] / variance;
   }
 
-  const double beyond = Height(bump) + surprise * own / variance;
   observations_ += 1;
+  if (parts.size() > 1) return;  // which of them has a bump is anybody's guess
+  Bump& bump = bumps_[Width(parts[0])];
+  const double beyond = Height(bump) + surprise * own / variance;
   bump.weight = Weight(bump) * std::exp2(-1 / kBumpHalfLife) + 1;
   bump.time = observations_;
   bump.mean += (beyond - bump.mean) / bump.weight;

@@ -44,14 +44,16 @@ class CostCurve {
 
   // The same for sequences that may differ in their rows: `sequences_at[i]` of them have more than i. The engine
   // computes such a step in parts of equally many rows for each sequence (libllama does, with a memory of its own for
-  // each).
-  double StepSeconds(std::span<const int> sequences_at, int context) const;
+  // each), and each of `groups` of sequences by itself.
+  double StepSeconds(std::span<const int> sequences_at, int context, int groups = 1) const;
 
   // What the first steps of another shape take longer, together; 0 if that is hardly worth mentioning.
   double SwitchSeconds() const;
 
-  // A step was measured. Outliers (a machine that was busy elsewhere) move the curve little.
-  void Observe(int rows, int context, double seconds);
+  // A step was measured, of one part or of several that were computed one after the other, with so many rows each.
+  // Outliers (a machine that was busy elsewhere) move the curve little.
+  void Observe(std::span<const int> parts, int context, double seconds);
+  void Observe(int rows, int context, double seconds) { Observe(std::span(&rows, 1), context, seconds); }
 
   // By what share Seconds(rows) may be wrong if Seconds(than_rows) is right; about one standard deviation.
   double Uncertainty(int rows, int than_rows, int context) const;

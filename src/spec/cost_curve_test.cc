@@ -186,6 +186,19 @@ TEST(CostCurveTest, UnequalSequencesAreComputedInParts) {
   EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{2, 2}, 0), 2.0) << "two of two";
   EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{4, 1, 1, 0}, 0), 3.5)
       << "four of one, and two more of one of them";
+  EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{4, 1, 1, 0}, 0, 2), 4.5) << "two and two of one";
+  EXPECT_DOUBLE_EQ(curve.StepSeconds(std::vector<int>{3}, 0, 2), 2.5) << "two, and one";
+}
+
+TEST(CostCurveTest, AStepOfSeveralPartsTeachesToo) {
+  CostCurve curve({{1, 0.01}, {2, 0.015}, {4, 0.02}, {32, 0.1}});
+  curve.Observe(1, 0, 0.01);
+  const auto seconds = [&] { return curve.Seconds(4, 0) + curve.Seconds(31, 0); };
+  const double before = seconds();
+  for (int i = 0; i < 12; ++i) curve.Observe(std::vector<int>({4, 31}), 0, 2 * before);
+  EXPECT_NEAR(seconds(), 2 * before, 0.1 * before) << "as long as it took";
+  EXPECT_GT(curve.Seconds(8, 0), 1.5 * (0.02 + 0.08 * 4 / 28)) << "and widths in between go with it";
+  EXPECT_NEAR(curve.last_ratio(), 1, 0.1);
 }
 
 TEST(CostCurveTest, ASwitchOfShapesIsMentionedIfItMatters) {

@@ -15,6 +15,10 @@ constexpr double kUpside = 2;
 constexpr double kTrialShare = 0.003;  // of all tokens
 constexpr double kMostCredit = 4;      // tokens
 
+// Drafts are chosen that look best, so they are less good than they look: they must promise more than they cost plain
+// decoding. The more sequences there are the more, since those without a draft wait for the others'.
+constexpr double kLeastReturn = 0.1;  // of the cost, for each sequence
+
 // What a step without drafts costs after a rollback, in what it would at the usual speed-up: drafts are made when they
 // are better than usual. (From simulation.)
 constexpr double kPlainStepLoss = 2;
@@ -31,8 +35,9 @@ constexpr int kMostInterval = 256;
 
 }  // namespace
 
-double Policy::Rate(int generating, int context) const {
-  return generating * speed_up_ / curve_.Seconds(generating, context);
+double Policy::PlainSeconds(const StepOutlook& step) const {
+  const int sequences = step.generating();
+  return curve_.StepSeconds(std::span(&sequences, 1), step.context, step.plain_groups);
 }
 
 // A token gained now saves the time it would have taken later. How soon the tokens that follow come is between what was
@@ -41,8 +46,8 @@ double Policy::RateWith(const StepOutlook& step, double draft_seconds) const {
   double here = 0;
   for (const Option& option : options_)
     here = std::max(here, (step.generating() + option.tokens) / (option.seconds + draft_seconds));
-  const double lately = Rate(step.generating(), step.context);
-  return std::max(std::sqrt(lately * here), step.generating() / curve_.Seconds(step.generating(), step.context));
+  const double plain = PlainRate(step);
+  return std::max(std::sqrt(plain * speed_up_ * here), plain);
 }
 
 // The rows a step has anyway.
@@ -79,7 +84,7 @@ void Policy::AddRisk(const StepOutlook& step, size_t which, size_t place, int fr
   if (right < 0) return;
   const SequenceOutlook& sequence = step.sequences[which];
   const auto i = static_cast<size_t>(right);
-  const double plain = curve_.Seconds(step.generating(), step.context);
+  const double plain = PlainSeconds(step);
   const double chance = (right == 0 ? 1 : sequence.survival[i - 1]) - sequence.survival[i];
   Risk& risk = risks[which];
   risk.chance += chance;
@@ -95,13 +100,15 @@ void Policy::AddRisk(const StepOutlook& step, size_t which, size_t place, int fr
 
 // Sequences of unequal width, or that are not neighbours, are computed in parts of different shapes.
 int Policy::Parts(const StepOutlook& step) const {
-  int parts = sequences_at_.empty() ? 0 : (step.neighbours ? 1 : 2);
+  int parts = sequences_at_.empty() ? 0 : step.groups;
   for (size_t i = 1; i < sequences_at_.size(); ++i) parts += sequences_at_[i] != sequences_at_[i - 1] ? 1 : 0;
   return parts;
 }
 
 void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
-  double seconds = curve_.StepSeconds(sequences_at_, step.context) + draft_seconds;
+  const bool plain = sequences_at_.size() == 1;
+  double seconds =
+      curve_.StepSeconds(sequences_at_, step.context, plain ? step.plain_groups : step.groups) + draft_seconds;
   const int parts = Parts(step);
   const bool drafts = !options_.empty();  // one without is judged as of many: if those are better, so is the first
   if (drafts && parts > 1) {
@@ -165,10 +172,14 @@ double Policy::GainOf(size_t option, double rate) const {
   return options_[option].tokens - rate * (options_[option].seconds - options_[0].seconds);
 }
 
-size_t Policy::BestOption(double rate) const {
+bool Policy::WorthTheRisk(size_t option, const StepOutlook& step) const {
+  return GainOf(option, (1 + kLeastReturn * step.generating()) * PlainRate(step)) > 0;
+}
+
+size_t Policy::BestOption(double rate, const StepOutlook& step) const {
   size_t best = 0;
   for (size_t option = 1; option < options_.size(); ++option) {
-    if (GainOf(option, rate) > GainOf(best, rate)) best = option;
+    if (GainOf(option, rate) > GainOf(best, rate) && WorthTheRisk(option, step)) best = option;
   }
   return best;
 }
@@ -185,7 +196,7 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
         curve_.Uncertainty(fixed_rows + static_cast<int>(option), fixed_rows + static_cast<int>(best), step.context);
     const double loss = gain - GainOf(option, rate);
     const double hope = gain - loss + kOptimism * uncertainty * rate * options_[option].seconds;
-    if (hope <= most || loss > credit_ || hope - gain < kUpside * loss) continue;
+    if (loss <= 0 || loss > credit_ || hope <= most || hope - gain < kUpside * loss) continue;
     most = hope;
     trial = option;
   }
@@ -213,7 +224,7 @@ void Policy::ChooseRows(const StepOutlook& step, int most_rows, std::span<int> r
   std::fill(rows.begin(), rows.end(), 0);
   ListOptions(step, most_rows);
   const double rate = RateWith(step, 0);
-  size_t chosen = BestOption(rate);
+  size_t chosen = BestOption(rate, step);
   trying_plain_ = false;
   if (step.prompt_rows == 0) {  // steps with prompts in them teach nothing
     if (step.generating() == 1) chosen = OrTrial(chosen, rate, step);
@@ -242,7 +253,7 @@ int Policy::ChooseRounds(const StepOutlook& step, double round_seconds) {
     if (!drafting) break;
     AddOption(step, static_cast<double>(round + 1) * round_seconds);
   }
-  return static_cast<int>(BestOption(RateWith(step, 0)));
+  return static_cast<int>(BestOption(RateWith(step, 0), step));
 }
 
 double Policy::Gain(const StepOutlook& step, double draft_seconds) {
@@ -250,7 +261,7 @@ double Policy::Gain(const StepOutlook& step, double draft_seconds) {
   for (const SequenceOutlook& sequence : step.sequences) most_rows += sequence.survival.size();
   ListOptions(step, static_cast<int>(most_rows));
   const double rate = RateWith(step, draft_seconds);
-  return GainOf(BestOption(rate), rate) - rate * draft_seconds;
+  return GainOf(BestOption(rate, step), rate) - rate * draft_seconds;
 }
 
 double Policy::LeastSurvival(const StepOutlook& step, double token_seconds) const {
@@ -261,7 +272,7 @@ double Policy::LeastSurvival(const StepOutlook& step, double token_seconds) cons
   for (int rows = 2; rows <= kMostAhead; ++rows) {
     least = std::min(least, (curve_.Seconds(fixed_rows + rows, step.context) - plain) / rows);
   }
-  return std::clamp(Rate(step.generating(), step.context) * (std::max(least, 0.0) + token_seconds), 0.0, 1.0);
+  return std::clamp(PlainRate(step) * speed_up_ * (std::max(least, 0.0) + token_seconds), 0.0, 1.0);
 }
 
 // `draft_rows` were added to the step.
@@ -279,7 +290,7 @@ void Policy::Observe(const StepOutlook& step, int draft_rows, int tokens, double
   CountRun(step, draft_rows);
   const double kept = std::exp2(-tokens / kSpeedUpHalfLife);
   tokens_ = tokens_ * kept + tokens;
-  plain_tokens_ = plain_tokens_ * kept + step.generating() * seconds / curve_.Seconds(step.plain_rows(), step.context);
+  plain_tokens_ = plain_tokens_ * kept + PlainRate(step) * seconds;
   if (plain_tokens_ > 0) speed_up_ = std::max(1.0, tokens_ / plain_tokens_);
 
   credit_ = std::min(credit_ + kTrialShare * tokens, kMostCredit);

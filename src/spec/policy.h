@@ -40,13 +40,13 @@ struct SequenceOutlook {
 
 struct StepOutlook {
   std::span<const SequenceOutlook> sequences;
-  int prompt_rows = 0;     // of sequences that do not generate yet
-  int context = 0;         // mean length of the sequences
-  int last_rows = 0;       // of the step before; 0 if it was not of as many sequences and prompts, or of unequal width
-  bool neighbours = true;  // the sequences have consecutive ids: others are computed in parts
+  int prompt_rows = 0;   // of sequences that do not generate yet
+  int context = 0;       // mean length of the sequences
+  int last_rows = 0;     // of the step before; 0 if it was not of as many sequences and prompts, or of unequal width
+  int groups = 1;        // of sequences with consecutive ids: others are not computed together
+  int plain_groups = 1;  // the same if each has one row
 
   int generating() const { return static_cast<int>(sequences.size()); }
-  int plain_rows() const { return generating() + prompt_rows; }
   int fixed_rows() const {
     int rows = prompt_rows;
     for (const SequenceOutlook& sequence : sequences) rows += sequence.rows;
@@ -85,6 +85,9 @@ class Policy {
   // A step is over: it had `draft_rows` more, committed `tokens` and took `seconds`, drafting included.
   void Observe(const StepOutlook& step, int draft_rows, int tokens, double seconds);
 
+  // How long the step would take without drafts, prompts, and rows that are decoded again.
+  double PlainSeconds(const StepOutlook& step) const;
+
   double speed_up() const { return speed_up_; }  // of the last hundred tokens or so over plain, at least 1
 
  private:
@@ -109,7 +112,7 @@ class Policy {
 
   static constexpr double kTypicalRun = 4;  // before anything is known
 
-  double Rate(int generating, int context) const;
+  double PlainRate(const StepOutlook& step) const { return step.generating() / PlainSeconds(step); }
   double RateWith(const StepOutlook& step, double draft_seconds) const;
   void BeginOptions(const StepOutlook& step);
   void AddToken(const StepOutlook& step, size_t which, size_t place);
@@ -119,7 +122,8 @@ class Policy {
   void ListOptions(const StepOutlook& step, int most_rows);
   void ListLevels(const StepOutlook& step, int most_rows);
   double GainOf(size_t option, double rate) const;
-  size_t BestOption(double rate) const;
+  bool WorthTheRisk(size_t option, const StepOutlook& step) const;
+  size_t BestOption(double rate, const StepOutlook& step) const;
   size_t OrTrial(size_t best, double rate, const StepOutlook& step);
   size_t OrPlain(size_t chosen, const StepOutlook& step);
   void CountRun(const StepOutlook& step, int draft_rows);

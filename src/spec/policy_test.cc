@@ -28,17 +28,23 @@ CostCurve IceLake() {
 
 constexpr RollbackCost kNoRollbackCost;
 
-// A step of sequences with these drafts, which outlive it.
-struct Step {
-  explicit Step(const std::vector<double>& draft, int rows = 1) : sequences({{rows, draft}}) {}
-  Step(const std::vector<std::vector<double>>& drafts, int its_prompt_rows) : prompt_rows(its_prompt_rows) {
-    for (const std::vector<double>& draft : drafts) sequences.push_back({1, draft});
+// A step of sequences with these drafts. It outlives its outlook.
+class Step {
+ public:
+  explicit Step(std::vector<double> draft, int rows = 1)
+      : drafts_({std::move(draft)}), sequences_({{rows, drafts_[0]}}) {}
+  Step(std::vector<std::vector<double>> drafts, int prompt_rows)
+      : drafts_(std::move(drafts)), prompt_rows_(prompt_rows) {
+    for (const std::vector<double>& draft : drafts_) sequences_.push_back({1, draft});
   }
+  Step(const Step&) = delete;
 
-  StepOutlook outlook() const { return {sequences, prompt_rows, kContext}; }
+  StepOutlook outlook() const { return {sequences_, prompt_rows_, kContext}; }
 
-  std::vector<SequenceOutlook> sequences;
-  int prompt_rows = 0;
+ private:
+  const std::vector<std::vector<double>> drafts_;
+  std::vector<SequenceOutlook> sequences_;
+  int prompt_rows_ = 0;
 };
 
 std::vector<int> Choose(Policy& policy, const std::vector<std::vector<double>>& drafts, int prompt_rows = 0,
@@ -102,12 +108,27 @@ TEST(PolicyTest, LooksBeyondWidthsThatDoNotPay) {
 }
 
 TEST(PolicyTest, RowsGoToTheSurestDrafts) {
-  const CostCurve curve = Line(0.2);
+  const CostCurve curve = Line(0.1);
   Policy policy(curve, kNoRollbackCost);
   const std::vector<int> rows = Choose(policy, {Geometric(0.95, 16), Geometric(0.3, 16), {}});
   EXPECT_GT(rows[0], 4);
   EXPECT_LE(rows[1], 1);
   EXPECT_EQ(rows[2], 0);
+}
+
+TEST(PolicyTest, ADraftMustPromiseMoreThanItCostsTheMoreSequencesWaitForIt) {
+  // A second row for every sequence costs half a plain step, whatever their number.
+  const auto gain = [](size_t sequences, double chance) {
+    const auto n = static_cast<int>(sequences);
+    const CostCurve curve({{n, 0.01}, {2 * n, 0.015}});
+    Policy policy(curve, kNoRollbackCost);
+    const Step step(std::vector<std::vector<double>>(sequences, {chance}), 0);
+    return policy.Gain(step.outlook(), 0);
+  };
+  EXPECT_EQ(gain(1, 0.52), 0) << "0.5 would pay, just";
+  EXPECT_GT(gain(1, 0.57), 0);
+  EXPECT_EQ(gain(4, 0.57), 0);
+  EXPECT_GT(gain(4, 0.75), 0);
 }
 
 TEST(PolicyTest, UnderLoadDraftsShrink) {

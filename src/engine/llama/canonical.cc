@@ -53,7 +53,8 @@ std::string Caveat(const ContextSettings& settings) {
   return "";
 }
 
-// A device other than the CPU that takes layers; "" if there is none.
+}  // namespace
+
 std::string OtherDevice(const ModelOptions& options) {
   for (const std::string& text : options.tensor_overrides) {
     if (!text.ends_with("=CPU")) return text.substr(text.rfind('=') + 1);
@@ -69,8 +70,6 @@ std::string OtherDevice(const ModelOptions& options) {
   }
   return "";
 }
-
-}  // namespace
 
 WeightSettings ChooseWeightSettings(const ModelOptions& options) {
   if (options.exactness == Exactness::kOff) return {options.repack, "exactness was switched off"};

@@ -23,6 +23,9 @@ struct WeightSettings {
 
 WeightSettings ChooseWeightSettings(const ModelOptions& options);
 
+// A device other than the CPU that takes layers; "" if there is none.
+std::string OtherDevice(const ModelOptions& options);
+
 struct ContextSettings {
   llama_flash_attn_type flash_attention;
   ggml_type type_k;

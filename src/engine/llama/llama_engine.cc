@@ -102,6 +102,11 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
   if (info.exactness.empty() && !rollback.rows_independent)
     info.exactness = "the layers of this model compute a row otherwise when others are decoded with it";
+  // Not where a row would leave a trace: in a running state, in a sliding window, among the cells of others.
+  const bool traceless = rollback.way == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0;
+  if (options.fill_gaps && traceless && !settings->unified_memory) {
+    info.gap_filling = model->on_device() ? GapFilling::kMost : GapFilling::kFew;
+  }
   std::unique_ptr<LlamaEngine> engine(
       new LlamaEngine(std::move(model), std::move(context), std::move(info), rollback, snapshot_memory));
   engine->AttachThreads(threads, threads_batch, partner);
@@ -162,8 +167,9 @@ Status LlamaEngine::Decode(const Batch& batch) {
   }
   if (outputs > info_.max_outputs)
     return Internal(fmt::format("{} rows want logits; at most {} may", outputs, info_.max_outputs));
+  FillGaps(batch);
   llama_batch view{};
-  view.n_tokens = batch.size();
+  view.n_tokens = static_cast<int32_t>(tokens_.size());
   view.token = tokens_.data();
   view.pos = positions_.data();
   view.n_seq_id = sequence_counts_.data();
@@ -181,6 +187,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
     code = -1;
     reason = fmt::format(": {}", error.what());
   }
+  EmptyGaps();
   if (code != 0) {
     if (!errors.text().empty()) reason = ": " + errors.text().substr(0, errors.text().find('\n'));
     return Internal(
@@ -189,6 +196,36 @@ Status LlamaEngine::Decode(const Batch& batch) {
   CountUndoable(batch);
   for (const BatchRow& row : batch.rows()) lengths_[static_cast<size_t>(row.seq)] = row.pos + 1;
   return {};
+}
+
+// libllama computes sequences together if their ids are consecutive, and one part after the other if not. So where each
+// has one row, idle ones in between get one too.
+void LlamaEngine::FillGaps(const Batch& batch) {
+  if (info_.gap_filling == GapFilling::kNever) return;
+  rows_of_.assign(static_cast<size_t>(info_.n_sequences), 0);
+  SeqId first = info_.n_sequences, last = 0;
+  for (const BatchRow& row : batch.rows()) {
+    if (++rows_of_[static_cast<size_t>(row.seq)] > 1) return;
+    first = std::min(first, row.seq);
+    last = std::max(last, row.seq);
+  }
+  const int gaps = last - first + 1 - batch.size();
+  if (!FillsGaps(info_.gap_filling, batch.size(), gaps) || batch.size() + gaps > info_.max_batch) return;
+  for (SeqId seq = first; seq < last; ++seq) {
+    if (rows_of_[static_cast<size_t>(seq)] > 0) continue;
+    if (Length(seq) < info_.sequence_length) filled_.push_back(seq);
+  }
+  for (const SeqId seq : filled_) {
+    tokens_.push_back(batch.rows()[0].token);
+    positions_.push_back(Length(seq));
+    sequences_.push_back(seq);
+    wants_logits_.push_back(0);
+  }
+}
+
+void LlamaEngine::EmptyGaps() {
+  for (const SeqId seq : filled_) llama_memory_seq_rm(llama_get_memory(context_.get()), seq, Length(seq), -1);
+  filled_.clear();
 }
 
 std::span<const float> LlamaEngine::Logits(int row) {

@@ -64,6 +64,8 @@ class LlamaEngine : public Engine {
   bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);
   bool RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags);
   llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
+  void FillGaps(const Batch& batch);
+  void EmptyGaps();
   void SettleOthers(const Batch& batch);
   void CountUndoable(const Batch& batch);
 
@@ -72,6 +74,9 @@ class LlamaEngine : public Engine {
   const ContextPtr context_;
   const EngineInfo info_;
   std::vector<Pos> lengths_;  // tokens in memory, by sequence
+
+  std::vector<int> rows_of_;   // scratch: in a batch, by sequence
+  std::vector<SeqId> filled_;  // idle sequences that got a row
 
   // Only for models with a running state.
   const bool states_on_device_;

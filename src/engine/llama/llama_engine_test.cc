@@ -139,6 +139,37 @@ TEST_P(LlamaEngineTest, LogitsDoNotDependOnNeighbours) {
   EXPECT_TRUE(SameBits(logits, reference));
 }
 
+TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
+  auto model = LoadModel(GetParam());
+  const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+  ContextOptions options;
+  options.n_sequences = 7;
+  // Of each engine: five sequences go on while 2 is idle with half of the text and 4 has never been used.
+  const auto run = [&](bool fill_gaps, std::vector<float>* beside) {
+    options.fill_gaps = fill_gaps;
+    auto engine = MakeEngine(model, options);
+    const auto half = static_cast<std::ptrdiff_t>(tokens.size() / 2);
+    Feed(*engine, 2, {tokens.begin(), tokens.begin() + half}, 16);
+    for (Pos pos = 0; pos < 20; ++pos) {
+      Batch batch;
+      for (const SeqId seq : {0, 1, 3, 5, 6}) batch.Add({tokens[static_cast<size_t>(pos + seq)], pos, seq, true});
+      EXPECT_TRUE(engine->Decode(batch).ok());
+      for (int row = 0; row < 5; ++row) {
+        const auto logits = engine->Logits(row);
+        beside->insert(beside->end(), logits.begin(), logits.end());
+      }
+    }
+    EXPECT_EQ(engine->Length(2), half);
+    EXPECT_EQ(engine->Length(4), 0);
+    const auto idle = Feed(*engine, 2, tokens, 16), unused = Feed(*engine, 4, tokens, 16);
+    EXPECT_TRUE(SameBits(idle, unused));
+    return idle;
+  };
+  std::vector<float> beside_fillers, beside_none;
+  EXPECT_TRUE(SameBits(run(true, &beside_fillers), run(false, &beside_none)));
+  EXPECT_TRUE(SameBits(beside_fillers, beside_none));
+}
+
 TEST_P(LlamaEngineTest, TruncatedTokensLeaveNoTrace) {
   auto model = LoadModel(GetParam());
   auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);

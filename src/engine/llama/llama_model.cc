@@ -145,7 +145,8 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   ErrorLogCapture errors;
   llama_model* model = llama_model_load_from_file(options.path.c_str(), load.params);
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
-  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat)));
+  std::shared_ptr<LlamaModel> loaded(
+      new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat), !OtherDevice(options).empty()));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));

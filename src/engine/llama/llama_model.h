@@ -28,6 +28,9 @@ class LlamaModel {
   // "" if logits of a row do not depend on the rows beside it; else why they may.
   const std::string& exactness_caveat() const { return exactness_caveat_; }
 
+  // Whether it was to be put on another device than the CPU, at least in part.
+  bool on_device() const { return on_device_; }
+
   std::string Description() const;  // "llama 135M Q4_1"
   std::string FileType() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
@@ -38,11 +41,12 @@ class LlamaModel {
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
-  LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat)
+  LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat, bool on_device)
       : handle_(model),
         tokenizer_(llama_model_get_vocab(model)),
         fingerprint_(fingerprint),
-        exactness_caveat_(std::move(exactness_caveat)) {}
+        exactness_caveat_(std::move(exactness_caveat)),
+        on_device_(on_device) {}
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
@@ -51,6 +55,7 @@ class LlamaModel {
   LlamaTokenizer tokenizer_;
   uint64_t fingerprint_;
   std::string exactness_caveat_;
+  bool on_device_;
 };
 
 }  // namespace outrider
