@@ -19,9 +19,10 @@ constexpr std::array kWidths = {1, 4, 2, 8, 3, 6, 16, 5, 12, 32, 7, 10, 24, 9, 1
 constexpr size_t kLeastWidths = 4;
 constexpr int kLeastRounds = 3, kMostRounds = 16;
 
-// Steps are measured several in a row if that is quick: what a GPU has seen twice it replays.
+// Quick steps are measured several in a row: what a GPU has seen twice it replays. The first may be slow all the same.
 constexpr int kInARow = 3;
-constexpr double kQuickSeconds = 0.05;  // for all of them
+constexpr double kQuickSeconds = 0.01;
+constexpr double kQuickFirstSeconds = 0.05;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
 // The two fastest times seen for a width.
@@ -57,7 +58,8 @@ Status TimeInARow(Engine& engine, Token filler, Fastest& width, const Clock& clo
     if (!seconds.ok()) return seconds.status();
     width.Observe(*seconds);
     run += *seconds;
-  } while (++steps < kInARow && run < kQuickSeconds);
+    ++steps;
+  } while (steps < kInARow && (width.seconds < kQuickSeconds || (steps == 1 && run < kQuickFirstSeconds)));
   if (steps == kInARow) width.run = std::min(width.run, run);
   return {};
 }

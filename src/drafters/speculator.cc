@@ -94,8 +94,10 @@ struct Speculator::State {
     for (size_t i = 1; i < turns.size(); ++i) groups += turns[i].seq != turns[i - 1].seq + 1 ? 1 : 0;
     return groups;
   }
-  int Span() const { return turns.empty() ? 0 : turns.back().seq - turns.front().seq + 1; }  // gaps included
-  bool GapsFilled() const { return FillsGaps(options.gap_filling, generating(), Span() - generating()); }
+  bool GapsFilled() const {
+    const int span = turns.empty() ? 0 : turns.back().seq - turns.front().seq + 1;
+    return FillsGaps(options.gap_filling, generating(), span - generating());
+  }
   bool SameMakeUp() const { return last_shape.generating == generating() && last_shape.prompt_rows == prompt_rows; }
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
   bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
@@ -430,11 +432,7 @@ void Speculator::State::ListParts() {
   widths.clear();
   for (size_t i = 0; i < turns.size(); ++i) widths.push_back(turns[i].rows + rows[i]);
   parts.clear();
-  if (GapsFilled() && std::all_of(widths.begin(), widths.end(), [](int width) { return width == 1; })) {
-    parts.push_back(Span());
-  } else {
-    AddParts(0, turns.size(), 0);
-  }
+  AddParts(0, turns.size(), 0);
 }
 
 // Of some sequences that have been computed so far: neighbours go on together as long as all of them have rows.
@@ -480,7 +478,9 @@ void Speculator::ObserveStep(double seconds) {
     slot.committed = 0;
   }
   const bool settled = state.curve.SwitchSeconds() == 0 || (in_a_row >= kStepsToSettle && one_part);
-  if (settled) state.curve.Observe(state.parts, state.context, seconds);
+  // Whether an engine that fills gaps has filled these is its own affair.
+  const bool known = step.groups == 1 || state.options.gap_filling == GapFilling::kNever;
+  if (settled && known) state.curve.Observe(state.parts, state.context, seconds);
   state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }
 

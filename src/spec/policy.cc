@@ -18,6 +18,7 @@ constexpr double kMostCredit = 4;      // tokens
 // Drafts are chosen that look best, so they are less good than they look: they must promise more than they cost plain
 // decoding. The more sequences there are the more, since those without a draft wait for the others'.
 constexpr double kLeastReturn = 0.1;  // of the cost, for each sequence
+constexpr double kMostReturn = 0.5;
 
 // What a step without drafts costs after a rollback, in what it would at the usual speed-up: drafts are made when they
 // are better than usual. (From simulation.)
@@ -84,7 +85,7 @@ void Policy::AddRisk(const StepOutlook& step, size_t which, size_t place, int fr
   if (right < 0) return;
   const SequenceOutlook& sequence = step.sequences[which];
   const auto i = static_cast<size_t>(right);
-  const double plain = PlainSeconds(step);
+  const double plain = curve_.Seconds(step.generating(), step.context);
   const double chance = (right == 0 ? 1 : sequence.survival[i - 1]) - sequence.survival[i];
   Risk& risk = risks[which];
   risk.chance += chance;
@@ -173,7 +174,8 @@ double Policy::GainOf(size_t option, double rate) const {
 }
 
 bool Policy::WorthTheRisk(size_t option, const StepOutlook& step) const {
-  return GainOf(option, (1 + kLeastReturn * step.generating()) * PlainRate(step)) > 0;
+  const double least_return = std::min(kLeastReturn * step.generating(), kMostReturn);
+  return GainOf(option, (1 + least_return) * PlainRate(step)) > 0;
 }
 
 size_t Policy::BestOption(double rate, const StepOutlook& step) const {

@@ -131,6 +131,19 @@ TEST(PolicyTest, ADraftMustPromiseMoreThanItCostsTheMoreSequencesWaitForIt) {
   EXPECT_GT(gain(4, 0.75), 0);
 }
 
+TEST(PolicyTest, SequencesWithGapsBetweenThemAreComputedApart) {
+  const CostCurve curve({{1, 0.01}, {2, 0.015}, {4, 0.016}});
+  Policy policy(curve, kNoRollbackCost);
+  const Step step(std::vector<std::vector<double>>(2, {0.9}), 0);
+  StepOutlook together = step.outlook(), apart = together, filled = together;
+  apart.groups = apart.plain_groups = filled.groups = 2;
+  EXPECT_DOUBLE_EQ(policy.PlainSeconds(together), 0.015);
+  EXPECT_DOUBLE_EQ(policy.PlainSeconds(apart), 0.02);
+  EXPECT_DOUBLE_EQ(policy.PlainSeconds(filled), 0.015);
+  EXPECT_GT(policy.Gain(together, 0), policy.Gain(apart, 0)) << "two rows each: 1 ms more, or 10 ms";
+  EXPECT_GT(policy.Gain(apart, 0), policy.Gain(filled, 0)) << "drafts leave gaps as they are: 15 ms more";
+}
+
 TEST(PolicyTest, UnderLoadDraftsShrink) {
   // Free up to eight rows, then each costs a quarter of a step.
   const CostCurve curve({{1, 1.0}, {8, 1.0}, {12, 2.0}});

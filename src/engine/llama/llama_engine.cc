@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kDefaultSequenceContext = 4096;
 constexpr int kOutputsPerSequence = 32;
+constexpr Pos kMemoryBlock = 256;  // tokens by which libllama's attention grows
 
 Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model) {
   if (options.n_sequences < 1 || options.n_sequences > static_cast<int>(llama_max_parallel_sequences())) {
@@ -157,17 +158,9 @@ Status LlamaEngine::Decode(const Batch& batch) {
   positions_.clear();
   sequences_.clear();
   wants_logits_.clear();
-  int outputs = 0;
-  for (const BatchRow& row : batch.rows()) {
-    tokens_.push_back(row.token);
-    positions_.push_back(row.pos);
-    sequences_.push_back(row.seq);
-    wants_logits_.push_back(row.wants_logits ? 1 : 0);
-    outputs += row.wants_logits ? 1 : 0;
-  }
+  const int outputs = FindGaps(batch) ? AddRowsAndFillers(batch) : AddRows(batch);
   if (outputs > info_.max_outputs)
     return Internal(fmt::format("{} rows want logits; at most {} may", outputs, info_.max_outputs));
-  FillGaps(batch);
   llama_batch view{};
   view.n_tokens = static_cast<int32_t>(tokens_.size());
   view.token = tokens_.data();
@@ -198,29 +191,66 @@ Status LlamaEngine::Decode(const Batch& batch) {
   return {};
 }
 
-// libllama computes sequences together if their ids are consecutive, and one part after the other if not. So where each
-// has one row, idle ones in between get one too.
-void LlamaEngine::FillGaps(const Batch& batch) {
-  if (info_.gap_filling == GapFilling::kNever) return;
-  rows_of_.assign(static_cast<size_t>(info_.n_sequences), 0);
-  SeqId first = info_.n_sequences, last = 0;
+void LlamaEngine::AddRow(const BatchRow& row) {
+  tokens_.push_back(row.token);
+  positions_.push_back(row.pos);
+  sequences_.push_back(row.seq);
+  wants_logits_.push_back(row.wants_logits ? 1 : 0);
+}
+
+// Returns how many want logits.
+int LlamaEngine::AddRows(const Batch& batch) {
+  places_.clear();
+  int outputs = 0;
   for (const BatchRow& row : batch.rows()) {
-    if (++rows_of_[static_cast<size_t>(row.seq)] > 1) return;
-    first = std::min(first, row.seq);
-    last = std::max(last, row.seq);
+    AddRow(row);
+    outputs += row.wants_logits ? 1 : 0;
+  }
+  return outputs;
+}
+
+// libllama computes sequences together if they come one after the other with consecutive ids, and in parts if not. So
+// where each has one row, idle ones in between get one too; unless they are longer than all others, whose rows would
+// then walk over as much memory.
+bool LlamaEngine::FindGaps(const Batch& batch) {
+  if (info_.gap_filling == GapFilling::kNever) return false;
+  row_of_.assign(static_cast<size_t>(info_.n_sequences), -1);
+  SeqId first = info_.n_sequences, last = 0;
+  Pos longest = 0;
+  for (int row = 0; row < batch.size(); ++row) {
+    const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
+    if (std::exchange(row_of_[static_cast<size_t>(its.seq)], row) >= 0) return false;
+    first = std::min(first, its.seq);
+    last = std::max(last, its.seq);
+    longest = std::max(longest, its.pos);
   }
   const int gaps = last - first + 1 - batch.size();
-  if (!FillsGaps(info_.gap_filling, batch.size(), gaps) || batch.size() + gaps > info_.max_batch) return;
+  if (!FillsGaps(info_.gap_filling, batch.size(), gaps) || batch.size() + gaps > info_.micro_batch) return false;
   for (SeqId seq = first; seq < last; ++seq) {
-    if (rows_of_[static_cast<size_t>(seq)] > 0) continue;
-    if (Length(seq) < info_.sequence_length) filled_.push_back(seq);
+    if (row_of_[static_cast<size_t>(seq)] >= 0) continue;
+    const bool longer = Length(seq) / kMemoryBlock > longest / kMemoryBlock;
+    if (!longer && Length(seq) < info_.sequence_length) filled_.push_back(seq);
   }
-  for (const SeqId seq : filled_) {
-    tokens_.push_back(batch.rows()[0].token);
-    positions_.push_back(Length(seq));
-    sequences_.push_back(seq);
-    wants_logits_.push_back(0);
+  return !filled_.empty();
+}
+
+// In the order of the sequences.
+int LlamaEngine::AddRowsAndFillers(const Batch& batch) {
+  places_.assign(static_cast<size_t>(batch.size()), 0);
+  int outputs = 0;
+  auto filler = filled_.begin();
+  for (SeqId seq = 0; seq < info_.n_sequences; ++seq) {
+    if (const int row = row_of_[static_cast<size_t>(seq)]; row >= 0) {
+      const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
+      places_[static_cast<size_t>(row)] = static_cast<int>(tokens_.size());
+      AddRow(its);
+      outputs += its.wants_logits ? 1 : 0;
+    } else if (filler != filled_.end() && *filler == seq) {
+      AddRow({batch.rows()[0].token, Length(seq), seq, false});
+      ++filler;
+    }
   }
+  return outputs;
 }
 
 void LlamaEngine::EmptyGaps() {
@@ -229,7 +259,8 @@ void LlamaEngine::EmptyGaps() {
 }
 
 std::span<const float> LlamaEngine::Logits(int row) {
-  const float* logits = llama_get_logits_ith(context_.get(), row);
+  const int place = places_.empty() ? row : places_[static_cast<size_t>(row)];
+  const float* logits = llama_get_logits_ith(context_.get(), place);
   assert(logits != nullptr && "the row did not ask for logits");
   return {logits, static_cast<size_t>(info_.n_vocab)};
 }

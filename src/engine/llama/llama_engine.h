@@ -64,7 +64,10 @@ class LlamaEngine : public Engine {
   bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);
   bool RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags);
   llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
-  void FillGaps(const Batch& batch);
+  void AddRow(const BatchRow& row);
+  int AddRows(const Batch& batch);
+  bool FindGaps(const Batch& batch);
+  int AddRowsAndFillers(const Batch& batch);
   void EmptyGaps();
   void SettleOthers(const Batch& batch);
   void CountUndoable(const Batch& batch);
@@ -75,8 +78,9 @@ class LlamaEngine : public Engine {
   const EngineInfo info_;
   std::vector<Pos> lengths_;  // tokens in memory, by sequence
 
-  std::vector<int> rows_of_;   // scratch: in a batch, by sequence
-  std::vector<SeqId> filled_;  // idle sequences that got a row
+  std::vector<int> row_of_;    // scratch: of the batch, by sequence; -1 = none
+  std::vector<SeqId> filled_;  // idle sequences that get a row in this batch
+  std::vector<int> places_;    // of the last batch's rows among those that were computed; empty = as they were
 
   // Only for models with a running state.
   const bool states_on_device_;

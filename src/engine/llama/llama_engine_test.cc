@@ -144,12 +144,14 @@ TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
   const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
   ContextOptions options;
   options.n_sequences = 7;
-  // Of each engine: five sequences go on while 2 is idle with half of the text and 4 has never been used.
+  // Of each engine: five sequences go on while 2 is idle and 4 has never been used.
   const auto run = [&](bool fill_gaps, std::vector<float>* beside) {
     options.fill_gaps = fill_gaps;
     auto engine = MakeEngine(model, options);
-    const auto half = static_cast<std::ptrdiff_t>(tokens.size() / 2);
-    Feed(*engine, 2, {tokens.begin(), tokens.begin() + half}, 16);
+    const bool traceless = engine->info().rollback == Rollback::kDropCells;
+    EXPECT_EQ(engine->info().gap_filling, fill_gaps && traceless ? GapFilling::kFew : GapFilling::kNever);
+    constexpr Pos kIdle = 10;  // tokens
+    Feed(*engine, 2, {tokens.begin(), tokens.begin() + kIdle}, 16);
     for (Pos pos = 0; pos < 20; ++pos) {
       Batch batch;
       for (const SeqId seq : {0, 1, 3, 5, 6}) batch.Add({tokens[static_cast<size_t>(pos + seq)], pos, seq, true});
@@ -159,7 +161,7 @@ TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
         beside->insert(beside->end(), logits.begin(), logits.end());
       }
     }
-    EXPECT_EQ(engine->Length(2), half);
+    EXPECT_EQ(engine->Length(2), kIdle);
     EXPECT_EQ(engine->Length(4), 0);
     const auto idle = Feed(*engine, 2, tokens, 16), unused = Feed(*engine, 4, tokens, 16);
     EXPECT_TRUE(SameBits(idle, unused));
@@ -168,6 +170,15 @@ TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
   std::vector<float> beside_fillers, beside_none;
   EXPECT_TRUE(SameBits(run(true, &beside_fillers), run(false, &beside_none)));
   EXPECT_TRUE(SameBits(beside_fillers, beside_none));
+}
+
+TEST(GapFillingTest, GoesByWhatAnotherPartCosts) {
+  EXPECT_FALSE(FillsGaps(GapFilling::kNever, 3, 1));
+  EXPECT_FALSE(FillsGaps(GapFilling::kMost, 3, 0));
+  EXPECT_TRUE(FillsGaps(GapFilling::kFew, 3, 1));
+  EXPECT_FALSE(FillsGaps(GapFilling::kFew, 2, 1)) << "three rows may cost more than twice one";
+  EXPECT_TRUE(FillsGaps(GapFilling::kMost, 2, 1));
+  EXPECT_FALSE(FillsGaps(GapFilling::kMost, 2, 2));
 }
 
 TEST_P(LlamaEngineTest, TruncatedTokensLeaveNoTrace) {
