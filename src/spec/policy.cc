@@ -15,9 +15,9 @@ constexpr double kUpside = 2;
 constexpr double kTrialShare = 0.003;  // of all tokens
 constexpr double kMostCredit = 4;      // tokens
 
-// Drafts are chosen that look best, so they are less good than they look: they must promise more than they cost plain
-// decoding. The more sequences there are the more, since those without a draft wait for the others'.
-constexpr double kLeastReturn = 0.1;  // of the cost, for each sequence
+// Drafts are chosen that look best, so they are less good than they look. Where others wait for them, they must promise
+// more than they cost in plain decoding.
+constexpr double kLeastReturn = 0.1;  // of the cost, for each of the others
 constexpr double kMostReturn = 0.5;
 
 // What a step without drafts costs after a rollback, in what it would at the usual speed-up: drafts are made when they
@@ -174,7 +174,7 @@ double Policy::GainOf(size_t option, double rate) const {
 }
 
 bool Policy::WorthTheRisk(size_t option, const StepOutlook& step) const {
-  const double least_return = std::min(kLeastReturn * step.generating(), kMostReturn);
+  const double least_return = std::min(kLeastReturn * (step.generating() - 1), kMostReturn);
   return GainOf(option, (1 + least_return) * PlainRate(step)) > 0;
 }
 
