@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "drafters/seat.h"
+#include "spec/step_parts.h"
 
 namespace outrider {
 namespace {
@@ -79,8 +80,8 @@ struct Speculator::State {
   std::vector<std::vector<double>> outlooks;  // by turn
   std::vector<double> survival;
   std::vector<int> rows;
-  std::vector<int> widths;  // by turn, with its draft
-  std::vector<int> parts;   // of the step: rows that are computed at once
+  std::vector<SequenceRows> widths;  // by turn, with its draft
+  std::vector<int> parts;            // of the step
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
   int generating() const { return static_cast<int>(turns.size()); }
@@ -117,8 +118,6 @@ struct Speculator::State {
   double Ask(Seat& seat);
   void TakeBetter(Seat& seat, double row_price);
   void Trim(int room);
-  void ListParts();
-  void AddParts(size_t begin, size_t end, int computed);
   // A random draw that may be rejected is judged without a look at it.
   bool Blind(const Seat& seat, const Slot& slot) const { return slot.rejecting && seat.drafter->computes(); }
   bool Continues(const Slot& slot) const {
@@ -428,26 +427,6 @@ void Speculator::State::Trim(int room) {
   }
 }
 
-void Speculator::State::ListParts() {
-  widths.clear();
-  for (size_t i = 0; i < turns.size(); ++i) widths.push_back(turns[i].rows + rows[i]);
-  parts.clear();
-  AddParts(0, turns.size(), 0);
-}
-
-// Of some sequences that have been computed so far: neighbours go on together as long as all of them have rows.
-void Speculator::State::AddParts(size_t begin, size_t end, int computed) {
-  for (size_t first = begin, last = begin; first < end; first = ++last) {
-    if (widths[first] == computed) continue;
-    int together = widths[first];
-    while (last + 1 < end && widths[last + 1] > computed && turns[last + 1].seq == turns[last].seq + 1) {
-      together = std::min(together, widths[++last]);
-    }
-    parts.push_back(static_cast<int>(last + 1 - first) * (together - computed));
-    AddParts(first, last + 1, together);
-  }
-}
-
 void Speculator::Drop(SeqId seq) {
   state_->SlotOf(seq).draft.Clear();
 }
@@ -464,7 +443,11 @@ void Speculator::ObserveStep(double seconds) {
   state.rollback.restore_seconds *= kRemembered;
   const StepOutlook step = state.PlainStep();
   const int rows = step.fixed_rows() + state.draft_rows;
-  state.ListParts();
+  state.widths.clear();
+  for (size_t i = 0; i < state.turns.size(); ++i) {
+    state.widths.push_back({state.turns[i].seq, state.turns[i].rows + state.rows[i]});
+  }
+  ListParts(state.widths, &state.parts);
   const bool one_part = state.parts.size() == 1;
   const int in_a_row = rows == step.last_rows ? state.last_shape.steps + 1 : 1;
   state.last_shape = {state.generating(), state.prompt_rows, one_part ? rows : 0, in_a_row};

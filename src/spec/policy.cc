@@ -173,15 +173,11 @@ double Policy::GainOf(size_t option, double rate) const {
   return options_[option].tokens - rate * (options_[option].seconds - options_[0].seconds);
 }
 
-bool Policy::WorthTheRisk(size_t option, const StepOutlook& step) const {
-  const double least_return = std::min(kLeastReturn * (step.generating() - 1), kMostReturn);
-  return GainOf(option, (1 + least_return) * PlainRate(step)) > 0;
-}
-
 size_t Policy::BestOption(double rate, const StepOutlook& step) const {
+  const double least_rate = PlainRate(step) * (1 + std::min(kLeastReturn * (step.generating() - 1), kMostReturn));
   size_t best = 0;
   for (size_t option = 1; option < options_.size(); ++option) {
-    if (GainOf(option, rate) > GainOf(best, rate) && WorthTheRisk(option, step)) best = option;
+    if (GainOf(option, rate) > GainOf(best, rate) && GainOf(option, least_rate) > 0) best = option;
   }
   return best;
 }

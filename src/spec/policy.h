@@ -122,7 +122,6 @@ class Policy {
   void ListOptions(const StepOutlook& step, int most_rows);
   void ListLevels(const StepOutlook& step, int most_rows);
   double GainOf(size_t option, double rate) const;
-  bool WorthTheRisk(size_t option, const StepOutlook& step) const;
   size_t BestOption(double rate, const StepOutlook& step) const;
   size_t OrTrial(size_t best, double rate, const StepOutlook& step);
   size_t OrPlain(size_t chosen, const StepOutlook& step);

@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <utility>
 
 #include "base/log.h"
 #include "engine/llama/backend.h"
+#include "engine/padded_engine.h"
 
 namespace outrider {
 namespace {
 
 constexpr int kDefaultSequenceContext = 4096;
 constexpr int kOutputsPerSequence = 32;
-constexpr Pos kMemoryBlock = 256;  // tokens by which libllama's attention grows
 
 Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model) {
   if (options.n_sequences < 1 || options.n_sequences > static_cast<int>(llama_max_parallel_sequences())) {
@@ -158,7 +159,12 @@ Status LlamaEngine::Decode(const Batch& batch) {
   positions_.clear();
   sequences_.clear();
   wants_logits_.clear();
-  const int outputs = FindGaps(batch) ? AddRowsAndFillers(batch) : AddRows(batch);
+  if (FindGaps(batch)) {
+    AddRowsAndFillers(batch);
+  } else {
+    AddRows(batch);
+  }
+  const auto outputs = std::count(wants_logits_.begin(), wants_logits_.end(), 1);
   if (outputs > info_.max_outputs)
     return Internal(fmt::format("{} rows want logits; at most {} may", outputs, info_.max_outputs));
   llama_batch view{};
@@ -198,21 +204,16 @@ void LlamaEngine::AddRow(const BatchRow& row) {
   wants_logits_.push_back(row.wants_logits ? 1 : 0);
 }
 
-// Returns how many want logits.
-int LlamaEngine::AddRows(const Batch& batch) {
+void LlamaEngine::AddRows(const Batch& batch) {
   places_.clear();
-  int outputs = 0;
-  for (const BatchRow& row : batch.rows()) {
-    AddRow(row);
-    outputs += row.wants_logits ? 1 : 0;
-  }
-  return outputs;
+  for (const BatchRow& row : batch.rows()) AddRow(row);
 }
 
 // libllama computes sequences together if they come one after the other with consecutive ids, and in parts if not. So
 // where each has one row, idle ones in between get one too; unless they are longer than all others, whose rows would
 // then walk over as much memory.
 bool LlamaEngine::FindGaps(const Batch& batch) {
+  filled_.clear();
   if (info_.gap_filling == GapFilling::kNever) return false;
   row_of_.assign(static_cast<size_t>(info_.n_sequences), -1);
   SeqId first = info_.n_sequences, last = 0;
@@ -228,34 +229,29 @@ bool LlamaEngine::FindGaps(const Batch& batch) {
   if (!FillsGaps(info_.gap_filling, batch.size(), gaps) || batch.size() + gaps > info_.micro_batch) return false;
   for (SeqId seq = first; seq < last; ++seq) {
     if (row_of_[static_cast<size_t>(seq)] >= 0) continue;
-    const bool longer = Length(seq) / kMemoryBlock > longest / kMemoryBlock;
+    const bool longer = Length(seq) / PaddedEngine::kMemoryBlock > longest / PaddedEngine::kMemoryBlock;
     if (!longer && Length(seq) < info_.sequence_length) filled_.push_back(seq);
   }
   return !filled_.empty();
 }
 
 // In the order of the sequences.
-int LlamaEngine::AddRowsAndFillers(const Batch& batch) {
+void LlamaEngine::AddRowsAndFillers(const Batch& batch) {
   places_.assign(static_cast<size_t>(batch.size()), 0);
-  int outputs = 0;
   auto filler = filled_.begin();
   for (SeqId seq = 0; seq < info_.n_sequences; ++seq) {
     if (const int row = row_of_[static_cast<size_t>(seq)]; row >= 0) {
-      const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
       places_[static_cast<size_t>(row)] = static_cast<int>(tokens_.size());
-      AddRow(its);
-      outputs += its.wants_logits ? 1 : 0;
+      AddRow(batch.rows()[static_cast<size_t>(row)]);
     } else if (filler != filled_.end() && *filler == seq) {
       AddRow({batch.rows()[0].token, Length(seq), seq, false});
       ++filler;
     }
   }
-  return outputs;
 }
 
 void LlamaEngine::EmptyGaps() {
   for (const SeqId seq : filled_) llama_memory_seq_rm(llama_get_memory(context_.get()), seq, Length(seq), -1);
-  filled_.clear();
 }
 
 std::span<const float> LlamaEngine::Logits(int row) {

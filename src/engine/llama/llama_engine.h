@@ -65,9 +65,9 @@ class LlamaEngine : public Engine {
   bool RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags);
   llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
   void AddRow(const BatchRow& row);
-  int AddRows(const Batch& batch);
+  void AddRows(const Batch& batch);
   bool FindGaps(const Batch& batch);
-  int AddRowsAndFillers(const Batch& batch);
+  void AddRowsAndFillers(const Batch& batch);
   void EmptyGaps();
   void SettleOthers(const Batch& batch);
   void CountUndoable(const Batch& batch);
