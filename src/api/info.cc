@@ -39,6 +39,7 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
           {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
           {"build_info", info.build},
           {"drafters", context.drafters},
+          {"kernels", info.kernels},
           {"rollback", info.rollback},
           {"exactness", {{"holds", info.exactness.empty()}, {"reason", info.exactness}}}};
 }

@@ -22,6 +22,7 @@ struct ServerInfo {
   int trained_context = 0;
   int embedding_size = 0;
   uint64_t model_fingerprint = 0;  // of the weights; what slot files belong to
+  std::string kernels;             // who computes what: "ggml", "outrider (avx2) for q4_0 and attention"
   std::string rollback;            // how rejected tokens leave the memory
   std::string exactness;           // "" if outputs do not depend on the batch; else why they may
   std::string build;               // "outrider 0.1.0, llama.cpp 0.5.0"

@@ -24,6 +24,7 @@ struct InfoTest : testing::Test {
                   .model_parameters = 1000000,
                   .trained_context = 2048,
                   .embedding_size = 64,
+                  .kernels = "ggml",
                   .rollback = "drop cells",
                   .exactness = "",
                   .build = "outrider 0.1.0"};
@@ -62,6 +63,7 @@ TEST_F(InfoTest, PropsTellTheDefaults) {
 
 TEST_F(InfoTest, PropsSayWhetherOutputsAreExact) {
   EXPECT_EQ(PropsJson(context, info)["exactness"], Json::parse(R"({"holds": true, "reason": ""})"));
+  EXPECT_EQ(PropsJson(context, info)["kernels"], "ggml");
   EXPECT_EQ(PropsJson(context, info)["rollback"], "drop cells");
   info.exactness = "the cache is f16";
   EXPECT_EQ(PropsJson(context, info)["exactness"], Json::parse(R"({"holds": false, "reason": "the cache is f16"})"));

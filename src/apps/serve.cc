@@ -146,6 +146,7 @@ Status Serve(ServeOptions options) {
   if (!speculation.ok()) return speculation.status();
   LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, model->Description(),
           model->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
+  LogInfo("kernels: {}", model->kernels());
   LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
           exactness.empty() ? "same request, same text" : "text may depend on other requests: " + exactness);
   if (info.rollback != Rollback::kDropCells) LogInfo("recurrent memory; rollback: {}", DescribeRollback(info));
@@ -168,6 +169,7 @@ Status Serve(ServeOptions options) {
                                .trained_context = model->TrainedContext(),
                                .embedding_size = model->EmbeddingSize(),
                                .model_fingerprint = model->fingerprint(),
+                               .kernels = model->kernels(),
                                .rollback = DescribeRollback(info),
                                .exactness = exactness,
                                .build = VersionLine()};

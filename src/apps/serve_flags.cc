@@ -25,6 +25,14 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
   flags.Switch("--no-mmap", o.model.mmap, "read the file into memory instead of mapping it", false);
   flags.Switch("--mlock", o.model.mlock, "keep the weights from being swapped out");
   flags.Switch("-nr,--no-repack", o.model.repack, "keep the weights in the file's layout", false);
+  const std::map<std::string, Kernels> kernels = {
+      {"auto", Kernels::kAuto}, {"ggml", Kernels::kGgml}, {"outrider", Kernels::kOutrider}};
+  flags
+      .Add("--kernels", o.model.kernels,
+           "who multiplies on the CPU: ggml, outrider (a step of several rows costs little more than one), auto = the "
+           "faster here")
+      ->transform(CLI::CheckedTransformer(kernels))
+      ->default_str("auto");
   flags.Add("--numa", o.numa, "distribute, isolate or numactl: spread threads over NUMA nodes");
   flags.Add("--chat-template", o.chat_template, "Jinja chat template that replaces the model's");
   flags.Add("--chat-template-file", o.chat_template_file, "the same from a file");
@@ -54,7 +62,7 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
       ->transform(CLI::CheckedTransformer(attention))
       ->default_str("auto");
   flags.Add("-ctk,--cache-type-k", o.context.cache_type_k,
-            "type of the K cache: f16, bf16, q8_0, …; default: bf16, with --exact off f16");
+            "type of the K cache: f16, bf16, q8_0, …; default: f16; bf16 with ggml's kernels, unless --exact off");
   flags.Add("-ctv,--cache-type-v", o.context.cache_type_v, "type of the V cache, likewise");
   flags
       .Add("--snapshot-memory", o.context.snapshot_mib,

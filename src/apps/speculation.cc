@@ -117,6 +117,7 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& 
   ModelOptions model_options = settings.draft_model;
   ContextOptions context = settings.draft_context;
   model_options.exactness = context.exactness = Exactness::kOff;
+  model_options.kernels = target.kernels();
   auto model = LlamaModel::Load(model_options);
   if (!model.ok()) return Status(model.status().code(), "draft " + model.status().message());
   context.n_sequences = info.n_sequences;

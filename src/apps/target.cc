@@ -40,13 +40,14 @@ std::string Build() {
   return fmt::format("{} {} {}", VersionLine(), size, time);
 }
 
-std::string Settings(const ModelOptions& model, const ContextOptions& context, const EngineInfo& info) {
+std::string Settings(const ModelOptions& model, const std::string& kernels, const ContextOptions& context,
+                     const EngineInfo& info) {
   const std::string where = fmt::format("{} {} {} {} {} {} {}", model.gpu_layers, fmt::join(model.devices, " "),
                                         fmt::join(model.rpc_servers, " "), fmt::join(model.tensor_overrides, " "),
                                         model.split_mode, fmt::join(model.tensor_split, " "), model.main_gpu);
-  const std::string how = fmt::format("{} {} {} {} {} {} {}", context.threads, context.threads_batch,
+  const std::string how = fmt::format("{} {} {} {} {} {} {} {}", context.threads, context.threads_batch,
                                       static_cast<int>(context.flash_attention), context.kv_offload,
-                                      context.cache_type_k, context.cache_type_v, model.repack);
+                                      context.cache_type_k, context.cache_type_v, model.repack, kernels);
   const std::string size = fmt::format("{} {} {} {} {} {}", info.n_sequences, info.sequence_length, info.max_batch,
                                        info.micro_batch, info.max_outputs, info.device_snapshots);
   return fmt::format("{}, {}, {}, {}", where, how, size, info.exactness);
@@ -65,8 +66,10 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
   target->model_ = std::move(*model);
   target->unpadded_ = std::move(*engine);
   target->context_ = context;
-  target->key_ = fmt::format("{:016x}, {},{}, {}, {}", target->model_->fingerprint(), Build(), ProcessorName(),
-                             DeviceSummary(), Settings(options, context, target->unpadded_->info()));
+  target->kernels_ = options.kernels;
+  target->key_ =
+      fmt::format("{:016x}, {},{}, {}, {}", target->model_->fingerprint(), Build(), ProcessorName(), DeviceSummary(),
+                  Settings(options, target->model_->kernels(), context, target->unpadded_->info()));
   if (context.exactness == Exactness::kPad) {
     if (!target->CanPad()) {
       return InvalidArgument("--exact pad does not work with this model: its memory cannot take padding back");

@@ -14,6 +14,12 @@ enum class Exactness {
   kOff,   // the fastest settings
 };
 
+enum class Kernels {
+  kAuto,      // ours (src/kernels) where they are faster on this CPU
+  kGgml,      // ggml's own
+  kOutrider,  // ours wherever there are some
+};
+
 struct ModelOptions {
   std::string path;                           // GGUF file; of a split model, the first part
   int gpu_layers = -1;                        // layers kept on the devices; -1 = all that they take
@@ -26,6 +32,7 @@ struct ModelOptions {
   bool mmap = true;                           // map the file instead of reading it
   bool mlock = false;                         // keep the weights from being swapped out
   bool repack = true;                         // let ggml reorder weights for this CPU where it can
+  Kernels kernels = Kernels::kAuto;           // those of attention are chosen for the whole process, by the last load
   Exactness exactness = Exactness::kAuto;  // kAuto and kPad also refuse reorderings that make rows depend on each other
 };
 
@@ -40,7 +47,7 @@ struct ContextOptions {
   int threads = 0;      // for batches of one row per sequence; 0 = one per physical core
   int threads_batch = 0;  // for wider batches; 0 = as threads
   FlashAttention flash_attention = FlashAttention::kAuto;
-  std::string cache_type_k;  // f32, f16, bf16, q8_0, …; "" = bf16 where exactness asks for it, else f16
+  std::string cache_type_k;  // f32, f16, bf16, q8_0, …; "" = f16; bf16 where exactness asks for it
   std::string cache_type_v;
   bool kv_offload = true;        // keep the memory on the device of its layer
   int snapshot_mib = 256;        // recurrent models: memory for earlier states to go back to

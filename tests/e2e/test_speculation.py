@@ -335,7 +335,7 @@ class TestCheck:
             assert re.search(rf"{line}.*exact", result.stdout), result.stdout
 
     def test_says_when_one_does_not(self):
-        flags = ("--exact", "off", "--spec", "none")
+        flags = ("--exact", "off", "--kernels", "ggml", "--spec", "none")
         result = run_outrider("check", "-m", DRAFT_MODEL, *flags, timeout=120)
         assert result.returncode == 1, result.stdout + result.stderr
         assert "DIFFERS" in result.stdout
@@ -343,7 +343,7 @@ class TestCheck:
 
     def test_padding_helps_where_settings_do_not(self, monkeypatch, tmp_path):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where verdicts are kept
-        flags = ("-ctk", "f16", "-ctv", "f16")
+        flags = ("--kernels", "ggml", "-ctk", "f16", "-ctv", "f16")
         with Server(*flags) as server:
             assert server.get("/props")["exactness"]["holds"] is False
 
@@ -359,7 +359,7 @@ class TestCheck:
             assert text_of(server.chat(PROMPTS[0]))
 
     def test_padding_keeps_texts(self, serve):
-        padded = ("--exact", "pad", "-ctk", "f16", "-ctv", "f16")
+        padded = ("--exact", "pad", "--kernels", "ggml", "-ctk", "f16", "-ctv", "f16")
         plain = [text_of(answer) for answer in answers(serve(*padded, "--spec", "none"), 1, temperature=0)]
         drafting = serve(*padded, "--spec", "suffix", *ALWAYS, "--draft-max", "8")
         for parallel in (1, 4):

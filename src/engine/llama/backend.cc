@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "kernels/plugin.h"
 
 namespace outrider {
 namespace {
@@ -75,6 +76,7 @@ Status InitBackend(const std::string& numa) {
     llama_log_set(OnLlamaLog, nullptr);
     llama_backend_init();
     llama_numa_init(strategy);
+    kernels::Install();
   });
   return {};
 }

@@ -7,6 +7,8 @@
 #include <array>
 
 #include "engine/llama/width_probe.h"
+#include "kernels/layout.h"
+#include "kernels/trial.h"
 
 namespace outrider {
 namespace {
@@ -43,9 +45,9 @@ llama_flash_attn_type FlashAttentionType(FlashAttention choice, FlashAttention w
 }
 
 // The first of the rules that the settings break.
-std::string Caveat(const ContextSettings& settings) {
+std::string Caveat(const ContextSettings& settings, bool our_attention) {
   if (settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) return "flash attention is off";
-  if (IsFloat(settings.type_k) && IsFloat(settings.type_v)) {
+  if (!our_attention && IsFloat(settings.type_k) && IsFloat(settings.type_v)) {
     return fmt::format("the KV cache is {}/{}; bf16 or q8_0 keep outputs independent of the batch",
                        ggml_type_name(settings.type_k), ggml_type_name(settings.type_v));
   }
@@ -72,27 +74,37 @@ std::string OtherDevice(const ModelOptions& options) {
 }
 
 WeightSettings ChooseWeightSettings(const ModelOptions& options) {
-  if (options.exactness == Exactness::kOff) return {options.repack, "exactness was switched off"};
-  WeightSettings settings{options.repack, ""};
-  if (const std::string device = OtherDevice(options); !device.empty()) {
+  WeightSettings settings{options.repack, {}, {}, ""};
+  const std::string device = OtherDevice(options);
+  const bool exact = options.exactness != Exactness::kOff;
+  if (!exact) settings.caveat = "exactness was switched off";
+  if (exact && !device.empty()) {
     settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
-    return settings;
   }
-  for (ggml_type type : WeightTypes(options.path)) {
-    if (settings.repack && !RowsAreIndependent(type, WeightLayout::kRepacked)) settings.repack = false;
-    if (!settings.repack && !RowsAreIndependent(type, WeightLayout::kPlain)) {
-      settings.repack = options.repack;  // giving it up would not help
+  const bool checks_rows = settings.caveat.empty();
+  bool gives_up_repacking = false;
+  for (const WeightType& weights : WeightTypes(options.path)) {
+    const bool ours = options.repack && options.kernels != Kernels::kGgml && kernels::HasLayout(weights.type) &&
+                      (options.kernels == Kernels::kOutrider || kernels::AreFasterFor(weights.type));
+    if (ours) settings.our_kernels.push_back(weights.type);
+    if ((ours && weights.in_tiles) || !checks_rows) continue;
+    if (options.repack && RowsAreIndependent(weights.type, WeightLayout::kRepacked)) continue;
+    if (!RowsAreIndependent(weights.type, WeightLayout::kPlain)) {
       settings.caveat =
-          fmt::format("on this CPU results of {} weights depend on the number of rows", ggml_type_name(type));
-      return settings;
+          fmt::format("on this CPU results of {} weights depend on the number of rows", ggml_type_name(weights.type));
+    } else if (options.repack) {
+      settings.as_they_are.push_back(weights.type);
+      gives_up_repacking = true;
     }
   }
+  if (!settings.caveat.empty()) settings.as_they_are.clear();  // giving it up would not help
+  if (settings.our_kernels.empty() && gives_up_repacking && settings.caveat.empty()) settings.repack = false;
   return settings;
 }
 
-Result<ContextSettings> ChooseContextSettings(const ContextOptions& options) {
+Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, bool our_attention) {
   const bool exact = options.exactness != Exactness::kOff;
-  const ggml_type default_type = exact ? GGML_TYPE_BF16 : GGML_TYPE_F16;
+  const ggml_type default_type = exact && !our_attention ? GGML_TYPE_BF16 : GGML_TYPE_F16;
   auto type_k = ParseCacheType("--cache-type-k", options.cache_type_k, default_type);
   if (!type_k.ok()) return type_k.status();
   auto type_v = ParseCacheType("--cache-type-v", options.cache_type_v, default_type);
@@ -107,7 +119,7 @@ Result<ContextSettings> ChooseContextSettings(const ContextOptions& options) {
   if (ggml_is_quantized(*type_v) && settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) {
     return InvalidArgument("a quantised V cache needs flash attention: use -fa on, or -ctv f16");
   }
-  settings.caveat = exact ? Caveat(settings) : "exactness was switched off";
+  settings.caveat = exact ? Caveat(settings, our_attention) : "exactness was switched off";
   return settings;
 }
 

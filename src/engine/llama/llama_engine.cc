@@ -59,7 +59,7 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   if (!context_tokens.ok()) return context_tokens.status();
   if (options.batch < 1 || options.micro_batch < 1)
     return InvalidArgument("--batch-size and --ubatch-size must be at least 1");
-  auto settings = ChooseContextSettings(options);
+  auto settings = ChooseContextSettings(options, model->AttendsWithOurKernels());
   if (!settings.ok()) return settings.status();
 
   const int threads = options.threads > 0 ? options.threads : PhysicalCores();

@@ -18,9 +18,10 @@ std::string ModelPath(const std::string& name) {
   return std::string(OUTRIDER_MODELS_DIR) + "/" + name;
 }
 
-std::shared_ptr<LlamaModel> LoadModel(const std::string& name) {
+std::shared_ptr<LlamaModel> LoadModel(const std::string& name, Kernels kernels = Kernels::kAuto) {
   ModelOptions options;
   options.path = ModelPath(name);
+  options.kernels = kernels;
   auto model = LlamaModel::Load(options);
   EXPECT_TRUE(model.ok()) << model.status().message();
   return model.ok() ? *model : nullptr;
@@ -67,12 +68,29 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-class LlamaEngineTest : public testing::TestWithParam<const char*> {};
+// Both in-repo models, with ggml's kernels and with ours.
+struct Setup {
+  const char* model;
+  Kernels kernels;
+};
+const Setup kSetups[] = {{"smollm2-draft-16m.gguf", Kernels::kGgml},
+                         {"smollm2-draft-16m.gguf", Kernels::kOutrider},
+                         {"smollm2-hybrid-19m.gguf", Kernels::kGgml},
+                         {"smollm2-hybrid-19m.gguf", Kernels::kOutrider}};
+std::string SetupName(const testing::TestParamInfo<Setup>& setup) {
+  const bool hybrid = std::string(setup.param.model).find("hybrid") != std::string::npos;
+  return std::string(hybrid ? "hybrid" : "transformer") + (setup.param.kernels == Kernels::kGgml ? "_ggml" : "_ours");
+}
+std::shared_ptr<LlamaModel> LoadModel(const Setup& setup) {
+  return LoadModel(setup.model, setup.kernels);
+}
+
+class LlamaEngineTest : public testing::TestWithParam<Setup> {};
 
 TEST_P(LlamaEngineTest, LogitsDoNotDependOnHowTheTokensWereCutIntoBatches) {
   auto model = LoadModel(GetParam());
-  const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
-  ASSERT_GT(tokens.size(), 64U);
+  const auto tokens = model->tokenizer().Tokenize(std::string(kText) + kText + kText, true, SpecialTokens::kAsText);
+  ASSERT_GT(tokens.size(), 300U);  // so that attention is cut into parts
   auto engine = MakeEngine(model);
   EXPECT_EQ(engine->info().exactness, "");
   const auto reference = Feed(*engine, 0, tokens, 1);
@@ -311,7 +329,7 @@ TEST_P(RunningStateTest, RemembersNothingWithoutMemoryForIt) {
 
 INSTANTIATE_TEST_SUITE_P(DeviceSnapshots, RunningStateTest, testing::Bool());
 
-INSTANTIATE_TEST_SUITE_P(Models, LlamaEngineTest, testing::Values("smollm2-draft-16m.gguf", "smollm2-hybrid-19m.gguf"));
+INSTANTIATE_TEST_SUITE_P(Models, LlamaEngineTest, testing::ValuesIn(kSetups), SetupName);
 
 TEST(LlamaEngineTest, TwoModelsLiveInOneProcess) {
   auto target = LoadModel("smollm2-draft-16m.gguf");
@@ -334,10 +352,13 @@ TEST(LlamaEngineTest, TwoModelsLiveInOneProcess) {
 }
 
 TEST(LlamaEngineTest, SettingsThatBreakExactnessSaySo) {
-  auto model = LoadModel("smollm2-draft-16m.gguf");
   ContextOptions options;
   options.cache_type_k = options.cache_type_v = "f16";
+  auto model = LoadModel("smollm2-draft-16m.gguf", Kernels::kGgml);
   EXPECT_NE(MakeEngine(model, options)->info().exactness, "");
+  model = LoadModel("smollm2-draft-16m.gguf", Kernels::kOutrider);
+  if (!model->AttendsWithOurKernels()) GTEST_SKIP() << "no kernels for this CPU";
+  EXPECT_EQ(MakeEngine(model, options)->info().exactness, "");
   options = {};
   options.exactness = Exactness::kOff;
   EXPECT_NE(MakeEngine(model, options)->info().exactness, "");

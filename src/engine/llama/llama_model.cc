@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,9 @@
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
+#include "kernels/attention_op.h"
+#include "kernels/plugin.h"
+#include "kernels/trial.h"
 
 namespace outrider {
 namespace {
@@ -128,6 +133,19 @@ Status Fill(const ModelOptions& options, LoadParams& load) {
   return {};
 }
 
+// Once for the process: the same CPU for all models.
+bool AttentionTrial() {
+  static const bool ours = kernels::AreFasterForAttention();
+  return ours;
+}
+
+std::string DescribeKernels(const WeightSettings& weights) {
+  std::string ours;
+  for (ggml_type type : weights.our_kernels) ours += (ours.empty() ? "" : ", ") + std::string(ggml_type_name(type));
+  if (kernels::TakesAttention()) ours += ours.empty() ? "attention" : " and attention";
+  return ours.empty() ? "ggml" : fmt::format("outrider ({}) for {}", kernels::InstructionSet(), ours);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options) {
@@ -137,16 +155,23 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   LoadParams load;
   if (Status status = Fill(options, load); !status.ok()) return status;
   WeightSettings weights = ChooseWeightSettings(options);
-  if (options.repack && !weights.repack) {
+  if (options.repack && (!weights.repack || !weights.as_they_are.empty())) {
     LogInfo(
-        "weights stay as in the file: reordered for this CPU, rows would depend on each other (--exact off allows it)");
+        "some weights stay as in the file: reordered for this CPU, rows would depend on each other (--exact off allows "
+        "it)");
   }
   load.params.use_extra_bufts = weights.repack;
+  kernels::TakeAttention(options.kernels == Kernels::kOutrider ||
+                         (options.kernels == Kernels::kAuto && AttentionTrial()));
   ErrorLogCapture errors;
-  llama_model* model = llama_model_load_from_file(options.path.c_str(), load.params);
+  llama_model* model;
+  {
+    const kernels::TakeWeights take(weights.our_kernels, weights.as_they_are);
+    model = llama_model_load_from_file(options.path.c_str(), load.params);
+  }
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
-  std::shared_ptr<LlamaModel> loaded(
-      new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat), !OtherDevice(options).empty()));
+  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat),
+                                                    !OtherDevice(options).empty(), DescribeKernels(weights)));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
@@ -165,6 +190,22 @@ bool LlamaModel::MixesExperts() const {
   if (llama_model_meta_val_str(handle(), "general.architecture", architecture, sizeof architecture) < 0) return false;
   const std::string key = std::string(architecture) + ".expert_count";
   return llama_model_meta_val_str(handle(), key.c_str(), count, sizeof count) > 0 && std::strcmp(count, "0") != 0;
+}
+
+bool LlamaModel::AttendsWithOurKernels() const {
+  if (on_device_ || !kernels::TakesAttention()) return false;
+  // Head sizes are in the file where they are not the embedding divided by the heads.
+  const int heads = std::max(1, llama_model_n_head(handle()));
+  bool in_vectors = EmbeddingSize() / heads % kernels::kHeadValuesStep == 0;
+  char architecture[64], value[32];
+  if (llama_model_meta_val_str(handle(), "general.architecture", architecture, sizeof architecture) < 0) return false;
+  for (const char* name : {"key_length", "value_length", "key_length_swa", "value_length_swa", "key_length_mla"}) {
+    const std::string key = fmt::format("{}.attention.{}", architecture, name);
+    if (llama_model_meta_val_str(handle(), key.c_str(), value, sizeof value) <= 0) continue;
+    if (std::strcmp(name, "key_length") == 0) in_vectors = true;
+    in_vectors = in_vectors && std::atoi(value) % kernels::kHeadValuesStep == 0;
+  }
+  return in_vectors;
 }
 
 std::string LlamaModel::FileType() const {

@@ -31,6 +31,11 @@ class LlamaModel {
   // Whether it was to be put on another device than the CPU, at least in part.
   bool on_device() const { return on_device_; }
 
+  // Whose kernels compute what, in words: "ggml", "outrider (avx512-vnni) for q4_0 and attention".
+  const std::string& kernels() const { return kernels_; }
+  // Attention is ours for every layer: independent of the batch's shape whatever the type of the memory.
+  bool AttendsWithOurKernels() const;
+
   std::string Description() const;  // "llama 135M Q4_1"
   std::string FileType() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
@@ -41,12 +46,14 @@ class LlamaModel {
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
-  LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat, bool on_device)
+  LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat, bool on_device,
+             std::string kernels)
       : handle_(model),
         tokenizer_(llama_model_get_vocab(model)),
         fingerprint_(fingerprint),
         exactness_caveat_(std::move(exactness_caveat)),
-        on_device_(on_device) {}
+        on_device_(on_device),
+        kernels_(std::move(kernels)) {}
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
@@ -56,6 +63,7 @@ class LlamaModel {
   uint64_t fingerprint_;
   std::string exactness_caveat_;
   bool on_device_;
+  std::string kernels_;
 };
 
 }  // namespace outrider

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
-#include <set>
 #include <string_view>
+
+#include "kernels/layout.h"
 
 namespace outrider {
 namespace {
@@ -120,10 +122,12 @@ bool EntersProducts(std::string_view name) {
   return name.ends_with(".weight") && !has("conv") && !has("norm") && !has("lerp");
 }
 
-void AddWeightTypes(const gguf_context* file, ggml_context* tensors, std::set<ggml_type>& types) {
+void AddWeightTypes(const gguf_context* file, ggml_context* tensors, std::map<ggml_type, bool>& in_tiles) {
   for (int64_t i = 0; i < gguf_get_n_tensors(file); ++i) {
     const ggml_tensor* tensor = ggml_get_tensor(tensors, gguf_get_tensor_name(file, i));
-    if (ggml_n_dims(tensor) >= 2 && EntersProducts(ggml_get_name(tensor))) types.insert(tensor->type);
+    if (ggml_n_dims(tensor) < 2 || !EntersProducts(ggml_get_name(tensor))) continue;
+    bool& all_in_tiles = in_tiles.try_emplace(tensor->type, true).first->second;
+    all_in_tiles = all_in_tiles && kernels::HasLayout(tensor);
   }
 }
 
@@ -153,8 +157,8 @@ bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
   return true;
 }
 
-std::vector<ggml_type> WeightTypes(const std::string& path) {
-  std::set<ggml_type> types;
+std::vector<WeightType> WeightTypes(const std::string& path) {
+  std::map<ggml_type, bool> in_tiles;
   int parts = 1;
   for (int part = 0; part < parts; ++part) {
     ggml_context* raw = nullptr;
@@ -163,9 +167,11 @@ std::vector<ggml_type> WeightTypes(const std::string& path) {
     if (!file) break;
     const int64_t split_count = gguf_find_key(file.get(), "split.count");
     if (part == 0 && split_count >= 0) parts = std::max<int>(1, gguf_get_val_u16(file.get(), split_count));
-    AddWeightTypes(file.get(), tensors.get(), types);
+    AddWeightTypes(file.get(), tensors.get(), in_tiles);
   }
-  return {types.begin(), types.end()};
+  std::vector<WeightType> types;
+  for (const auto& [type, all] : in_tiles) types.push_back({type, all});
+  return types;
 }
 
 }  // namespace outrider

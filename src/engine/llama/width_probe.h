@@ -21,8 +21,14 @@ enum class WeightLayout {
 // Tries 1 to 16 and some larger numbers of rows, on the CPU backend.
 bool RowsAreIndependent(ggml_type type, WeightLayout layout);
 
+struct WeightType {
+  ggml_type type;
+  bool in_tiles;  // all weights of this type have shapes for which src/kernels has a layout
+  bool operator==(const WeightType&) const = default;
+};
+
 // Types of the weights of a GGUF file, all parts of a split one included, that enter matrix products; empty if it
 // cannot be read.
-std::vector<ggml_type> WeightTypes(const std::string& path);
+std::vector<WeightType> WeightTypes(const std::string& path);
 
 }  // namespace outrider

@@ -9,7 +9,7 @@ namespace {
 
 TEST(WidthProbeTest, ReadsTheTypesOfAFile) {
   const auto types = WeightTypes(std::string(OUTRIDER_MODELS_DIR) + "/smollm2-draft-16m.gguf");
-  EXPECT_EQ(types, (std::vector<ggml_type>{GGML_TYPE_Q8_0, GGML_TYPE_Q4_K}));
+  EXPECT_EQ(types, (std::vector<WeightType>{{GGML_TYPE_Q8_0, true}, {GGML_TYPE_Q4_K, true}}));
   EXPECT_TRUE(WeightTypes("/nonexistent.gguf").empty());
 }
 

@@ -1,0 +1,26 @@
+#include "kernels/kernel_set.h"
+
+namespace outrider::kernels {
+
+const KernelSet* const* KernelSetsOfThisCpu() {
+#if defined(__x86_64__)
+  static const KernelSet* const* const sets = [] {
+    static const KernelSet* found[3] = {};
+    int n = 0;
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vnni")) {
+      found[n++] = &kAvx512VnniKernels;
+    }
+    if (avx2) found[n++] = &kAvx2Kernels;
+    return found;
+  }();
+#else
+  static const KernelSet* const sets[] = {nullptr};
+#endif
+  return sets;
+}
+
+}  // namespace outrider::kernels

@@ -1,0 +1,209 @@
+#include "kernels/layout.h"
+
+#define GGML_COMMON_DECL_C
+#include <ggml-common.h>
+
+#include <cassert>
+#include <cstring>
+
+namespace outrider::kernels {
+namespace {
+
+// One block of each of the 16 rows of a tile.
+template <typename Block>
+struct BlockRows {
+  const Block* first;
+  int64_t stride;  // blocks of a row
+  const Block& operator[](int row) const { return first[row * stride]; }
+};
+
+void PackNibbles(int row, const uint8_t* values, uint8_t* to) {
+  for (int j = 0; j < 4; ++j) {
+    for (int i = 0; i < 4; ++i) {
+      to[j * kQuadBytes + row * 4 + i] = static_cast<uint8_t>(values[4 * j + i] | values[16 + 4 * j + i] << 4);
+    }
+  }
+}
+
+// ggml keeps value i and i + 16 of a block of 32 in one byte, as the tiles do.
+void CopyNibbles(int row, const uint8_t* from, uint8_t* to) {
+  for (int j = 0; j < 4; ++j) std::memcpy(to + j * kQuadBytes + row * 4, from + 4 * j, 4);
+}
+
+void PackBlock(const BlockRows<block_q4_0>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Q4_0Block::kScales + 2 * r, &rows[r].d, 2);
+    CopyNibbles(r, rows[r].qs, to + Q4_0Block::kNibbles);
+  }
+}
+
+void PackBlock(const BlockRows<block_iq4_nl>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Iq4NlBlock::kScales + 2 * r, &rows[r].d, 2);
+    CopyNibbles(r, rows[r].qs, to + Iq4NlBlock::kNibbles);
+  }
+}
+
+void PackBlock(const BlockRows<block_q4_1>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Q4_1Block::kScales + 2 * r, &rows[r].d, 2);
+    std::memcpy(to + Q4_1Block::kMins + 2 * r, &rows[r].m, 2);
+    CopyNibbles(r, rows[r].qs, to + Q4_1Block::kNibbles);
+  }
+}
+
+void PackBlock(const BlockRows<block_q8_0>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Q8_0Block::kScales + 2 * r, &rows[r].d, 2);
+    for (int j = 0; j < 8; ++j) {
+      uint32_t quad;
+      std::memcpy(&quad, rows[r].qs + 4 * j, 4);
+      quad ^= 0x80808080U;
+      std::memcpy(to + Q8_0Block::kValues + j * kQuadBytes + 4 * r, &quad, 4);
+    }
+  }
+}
+
+// The 6-bit scales and mins of the parts, as Q4_K and Q5_K pack them into 12 bytes.
+struct PartScales {
+  uint8_t scale[8], min[8];
+};
+PartScales UnpackPartScales(const uint8_t* packed) {
+  PartScales parts;
+  for (int p = 0; p < 4; ++p) {
+    parts.scale[p] = packed[p] & 63;
+    parts.min[p] = packed[p + 4] & 63;
+    parts.scale[p + 4] = static_cast<uint8_t>((packed[p + 8] & 15) | (packed[p] >> 6) << 4);
+    parts.min[p + 4] = static_cast<uint8_t>(packed[p + 8] >> 4 | (packed[p + 4] >> 6) << 4);
+  }
+  return parts;
+}
+
+template <typename Layout, typename Block>
+void PackScalesOfParts(int row, const Block& block, uint8_t* to) {
+  std::memcpy(to + Layout::kScale + 2 * row, &block.d, 2);
+  std::memcpy(to + Layout::kMin + 2 * row, &block.dmin, 2);
+  const PartScales parts = UnpackPartScales(block.scales);
+  for (int p = 0; p < 8; ++p) {
+    to[Layout::kPartNibbles + 16 * p + row] = static_cast<uint8_t>((parts.scale[p] & 15) | (parts.min[p] & 15) << 4);
+  }
+  for (int p = 0; p < 4; ++p) {
+    to[Layout::kPartUpperBits + 16 * p + row] = static_cast<uint8_t>(
+        parts.scale[p] >> 4 | (parts.min[p] >> 4) << 2 | (parts.scale[p + 4] >> 4) << 4 | (parts.min[p + 4] >> 4) << 6);
+  }
+}
+
+// Parts 2c and 2c + 1 share the 32 bytes at 32·c in ggml's block.
+void UnpackPart(const uint8_t* nibbles, int part, uint8_t* values) {
+  const uint8_t* bytes = nibbles + 32 * (part / 2);
+  for (int i = 0; i < 32; ++i) values[i] = part % 2 == 0 ? bytes[i] & 15 : bytes[i] >> 4;
+}
+
+void PackBlock(const BlockRows<block_q4_K>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    PackScalesOfParts<Q4KBlock>(r, rows[r], to);
+    for (int p = 0; p < 8; ++p) {
+      uint8_t values[32];
+      UnpackPart(rows[r].qs, p, values);
+      PackNibbles(r, values, to + Q4KBlock::kNibbles + p * 4 * kQuadBytes);
+    }
+  }
+}
+
+void PackBlock(const BlockRows<block_q5_K>& rows, uint8_t* to) {
+  std::memset(to + Q5KBlock::kFifthBits, 0, 8 * kQuadBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    PackScalesOfParts<Q5KBlock>(r, rows[r], to);
+    for (int p = 0; p < 8; ++p) {
+      uint8_t values[32];
+      UnpackPart(rows[r].qs, p, values);
+      PackNibbles(r, values, to + Q5KBlock::kNibbles + p * 4 * kQuadBytes);
+      for (int i = 0; i < 32; ++i) {
+        const int bit = rows[r].qh[i] >> p & 1;
+        to[Q5KBlock::kFifthBits + i / 4 * kQuadBytes + r * 4 + i % 4] |= static_cast<uint8_t>(bit << p);
+      }
+    }
+  }
+}
+
+void PackBlock(const BlockRows<block_q6_K>& rows, uint8_t* to) {
+  std::memset(to, 0, Q6KBlock::kPartScales);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_q6_K& block = rows[r];
+    std::memcpy(to + Q6KBlock::kScale + 2 * r, &block.d, 2);
+    for (int p = 0; p < 16; ++p) to[Q6KBlock::kPartScales + 16 * p + r] = static_cast<uint8_t>(block.scales[p]);
+    for (int i = 0; i < 256; ++i) {
+      // In ggml's block: halves of 128 values; in each, 32 columns of four values.
+      const int half = i / 128, column = i % 32, quarter = i % 128 / 32;
+      const int low = block.ql[64 * half + 32 * (quarter % 2) + column] >> (4 * (quarter / 2)) & 15;
+      const int high = block.qh[32 * half + column] >> (2 * quarter) & 3;
+      const int group = i / 64, quad = i % 64 / 4, at = r * 4 + i % 4;
+      to[Q6KBlock::kNibbles + (group * 8 + quad % 8) * kQuadBytes + at] |=
+          static_cast<uint8_t>(low << (4 * (quad / 8)));
+      to[Q6KBlock::kUpperBits + (group * 4 + quad % 4) * kQuadBytes + at] |=
+          static_cast<uint8_t>(high << (2 * (quad / 4)));
+    }
+  }
+}
+
+template <typename Block, typename Layout>
+void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to, int64_t block_values) {
+  static_assert(Layout::kBytes == kTileRows * sizeof(Block), "a tile is as large as its rows");
+  const int64_t blocks = row_values / block_values;
+  const auto* source = static_cast<const Block*>(from);
+  for (int64_t row = 0; row < rows; row += kTileRows) {
+    for (int64_t b = 0; b < blocks; ++b, to += Layout::kBytes) {
+      PackBlock(BlockRows<Block>{source + row * blocks + b, blocks}, to);
+    }
+  }
+}
+
+}  // namespace
+
+bool HasLayout(ggml_type type) {
+  switch (type) {
+    case GGML_TYPE_Q4_0:
+    case GGML_TYPE_Q4_1:
+    case GGML_TYPE_Q8_0:
+    case GGML_TYPE_IQ4_NL:
+    case GGML_TYPE_Q4_K:
+    case GGML_TYPE_Q5_K:
+    case GGML_TYPE_Q6_K:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool HasLayout(const ggml_tensor* weights) {
+  return HasLayout(weights->type) && weights->ne[1] % kTileRows == 0 &&
+         weights->ne[0] % ggml_blck_size(weights->type) == 0 && weights->ne[3] == 1 && ggml_is_contiguous(weights);
+}
+
+size_t TileBytes(ggml_type type, int64_t row_values) {
+  return kTileRows * ggml_row_size(type, row_values);
+}
+
+void Pack(ggml_type type, const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
+  assert(rows % kTileRows == 0);
+  switch (type) {
+    case GGML_TYPE_Q4_0:
+      return PackAll<block_q4_0, Q4_0Block>(from, rows, row_values, to, QK4_0);
+    case GGML_TYPE_Q4_1:
+      return PackAll<block_q4_1, Q4_1Block>(from, rows, row_values, to, QK4_1);
+    case GGML_TYPE_Q8_0:
+      return PackAll<block_q8_0, Q8_0Block>(from, rows, row_values, to, QK8_0);
+    case GGML_TYPE_IQ4_NL:
+      return PackAll<block_iq4_nl, Iq4NlBlock>(from, rows, row_values, to, QK4_NL);
+    case GGML_TYPE_Q4_K:
+      return PackAll<block_q4_K, Q4KBlock>(from, rows, row_values, to, QK_K);
+    case GGML_TYPE_Q5_K:
+      return PackAll<block_q5_K, Q5KBlock>(from, rows, row_values, to, QK_K);
+    case GGML_TYPE_Q6_K:
+      return PackAll<block_q6_K, Q6KBlock>(from, rows, row_values, to, QK_K);
+    default:
+      assert(false);
+  }
+}
+
+}  // namespace outrider::kernels

@@ -1,0 +1,59 @@
+// How weights lie in memory for the kernels: tiles of 16 rows, each a sequence of blocks of 32 or 256 values. A tile
+// takes as many bytes as its 16 rows do in the file. docs/KERNELS.md has the pictures.
+//
+// A *quad* is four neighbouring values of each of the 16 rows: 64 bytes once decoded, row by row, which is what the
+// instruction VPDPBUSD multiplies with four values of the activations. The 8 quads of 32 values follow one another.
+//
+// Nibbles: 64 bytes hold quad j in their low and quad j + 4 in their high halves. Further bits of a value lie in
+// planes: 64 bytes hold one bit of eight quads (Q5_K) or two bits of four (Q6_K).
+#pragma once
+
+#include <ggml.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace outrider::kernels {
+
+inline constexpr int kTileRows = 16;
+inline constexpr int kQuadBytes = 4 * kTileRows;
+
+// Where the parts of a block are, in bytes from its start.
+struct Q4_0Block {
+  static constexpr size_t kScales = 0, kNibbles = 32, kBytes = 288;
+};
+struct Q4_1Block {
+  static constexpr size_t kScales = 0, kMins = 32, kNibbles = 64, kBytes = 320;
+};
+struct Q8_0Block {
+  static constexpr size_t kScales = 0, kValues = 32, kBytes = 544;  // values with 128 added
+};
+using Iq4NlBlock = Q4_0Block;  // nibbles are indices into a table
+// 256 values. Scales and mins of the 8 parts of 32 have 6 bits: 4 in nibbles (part p of 16 rows at 16·p: the scale low,
+// the min high), 2 in `kUpperBits` (part p at 16·(p mod 4): from bit 0 the scale's and min's of parts 0-3, from bit 4
+// those of 4-7).
+struct Q4KBlock {
+  static constexpr size_t kScale = 0, kMin = 32, kPartNibbles = 64, kPartUpperBits = 192, kNibbles = 256, kBytes = 2304;
+};
+struct Q5KBlock {
+  static constexpr size_t kScale = 0, kMin = 32, kPartNibbles = 64, kPartUpperBits = 192, kNibbles = 256,
+                          kFifthBits = 2304,
+                          kBytes = 2816;  // the fifth bits of quad j of part p: bit p of the 64 bytes at 64·j
+};
+// 256 values in 4 groups of 64, each with 16 quads: nibbles of quads j and j + 8 together, upper bits of j, j+4, j+8,
+// j+12.
+struct Q6KBlock {
+  static constexpr size_t kNibbles = 0, kUpperBits = 2048, kPartScales = 3072, kScale = 3328, kBytes = 3360;
+};
+
+// Whether there is a layout for this type, and for weights of this shape.
+bool HasLayout(ggml_type type);
+bool HasLayout(const ggml_tensor* weights);
+
+size_t TileBytes(ggml_type type, int64_t row_values);
+
+// `rows` weight rows of `row_values` values, one after the other as in the file, into tiles. `rows` is a multiple
+// of 16.
+void Pack(ggml_type type, const void* from, int64_t rows, int64_t row_values, uint8_t* to);
+
+}  // namespace outrider::kernels

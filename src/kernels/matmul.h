@@ -1,0 +1,455 @@
+// The matrix kernels as templates over the vector vocabulary (simd_*.h) and the weight type. One format per type: how
+// its activations are quantised, and how a block of 16 rows meets a block of the panel's columns.
+//
+// Integer sums are exact, so only the floating-point operations matter for the result: for each column they are a chain
+// over the blocks in order, and nothing else. For Q4_0, IQ4_NL and Q4_K they are the chain of ggml's own kernels: equal
+// to the bit.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/kernel_set.h"
+#include "kernels/layout.h"
+
+namespace outrider::kernels {
+
+inline constexpr int kPrefetchBytes = 2304;  // ahead in the weights
+
+// ---- activations in blocks of 32: [columns][32] values, [columns] scales, [columns] a number the format makes of the
+// sum ----
+
+template <typename S>
+struct Blocks32 {
+  static constexpr int kValues = 32;
+  static constexpr size_t kColumnBytes = 40;
+
+  const int8_t* values;
+  const float* scales;
+  const int32_t* sums;
+
+  Blocks32(const uint8_t* block, int columns)
+      : values(reinterpret_cast<const int8_t*>(block)),
+        scales(reinterpret_cast<const float*>(block + 32 * columns)),
+        sums(reinterpret_cast<const int32_t*>(block + 36 * columns)) {}
+
+  // As ggml's Q8_0: the scale is rounded to half precision after the values were made with the unrounded one.
+  struct Written {
+    float scale;
+    int32_t sum;
+    int32_t* sum_at;
+  };
+  OUTRIDER_INLINE Written Write(const float* x, uint8_t* block, int columns, int column) {
+    constexpr int kParts = 32 / S::kLanes;
+    typename S::Floats part[kParts];
+    typename S::Floats largest = S::ZeroFloats();
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) {
+      part[p] = S::Load(x + p * S::kLanes);
+      largest = S::Max(largest, S::Abs(part[p]));
+    }
+    const float most = S::LargestOf(largest);
+    const typename S::Floats inverse = S::Broadcast(most != 0.0f ? 127.0f / most : 0.0f);
+    int32_t sum = 0;
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) {
+      const typename S::Ints values = S::Round(S::Multiply(part[p], inverse));
+      S::StoreI8(reinterpret_cast<int8_t*>(block) + 32 * column + p * S::kLanes, values);
+      sum += S::SumOf(values);
+    }
+    const float scale = S::RoundToHalf(most / 127.0f);
+    reinterpret_cast<float*>(block + 32 * columns)[column] = scale;
+    return {scale, sum, reinterpret_cast<int32_t*>(block + 36 * columns) + column};
+  }
+};
+
+// ---- formats with blocks of 32 ----
+
+template <typename S>
+OUTRIDER_INLINE void LoadNibbles(const uint8_t* from, typename S::Bytes (&w)[8]) {
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const auto both = S::LoadBytes(from + j * kQuadBytes);
+    w[j] = S::LowNibbles(both);
+    w[j + 4] = S::HighNibbles(both);
+  }
+}
+
+// What differs between them: how 32 values of 16 rows become bytes, what was added to make them unsigned (kOffset), and
+// whether 16 bits suffice for two products (kSmall).
+struct Q4_0Weights {
+  using Layout = Q4_0Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q4_0;
+  static constexpr int kOffset = 8;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+  }
+};
+
+struct Q4_1Weights {
+  using Layout = Q4_1Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q4_1;
+  static constexpr int kOffset = 0;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+  }
+};
+
+struct Q8_0Weights {
+  using Layout = Q8_0Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q8_0;
+  static constexpr int kOffset = 128;
+  static constexpr bool kSmall = false;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) w[j] = S::LoadBytes(block + Layout::kValues + j * kQuadBytes);
+  }
+};
+
+inline constexpr uint8_t kIq4NlPlus128[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+
+struct Iq4NlWeights {
+  using Layout = Iq4NlBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ4_NL;
+  static constexpr int kOffset = 128;
+  static constexpr bool kSmall = false;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kIq4NlPlus128, w[j]);
+  }
+};
+
+template <typename S, typename Weights>
+struct Format32 {
+  using Layout = typename Weights::Layout;
+  using Panel = Blocks32<S>;
+  static constexpr ggml_type kType = Weights::kType;
+  static constexpr int kMostColumns = S::kPanelColumns;
+  static constexpr bool kHasMins = requires { Layout::kMins; };
+  template <int M>
+  struct Sums {
+    typename S::Floats sum[M];
+  };
+
+  // The number made of the sum: where the integer sum starts from, or with mins the sum of what was quantised.
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int columns, int column) {
+    const auto written = Panel::Write(x, block, columns, column);
+    if constexpr (kHasMins) {
+      *reinterpret_cast<float*>(written.sum_at) = written.scale * static_cast<float>(written.sum);
+    } else {
+      *written.sum_at = Weights::kSmall || S::kOffsetDot ? -Weights::kOffset * written.sum : 0;
+    }
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    typename S::Bytes w[8];
+    Weights::template Load<S>(block + slice * S::kLanes * 4, w);
+    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScales) + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot = kHasMins ? S::Zero() : S::Broadcast(panel.sums[m]);
+#pragma GCC unroll 8
+      for (int j = 0; j < 8; ++j) {
+        const int8_t* x = panel.values + m * 32 + 4 * j;
+        Weights::kSmall ? S::Dot(dot, w[j], x) : S::DotOffset(dot, w[j], x);
+      }
+      if constexpr (kHasMins) {
+        const auto min = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kMins) + slice * S::kLanes);
+        sums.sum[m] = S::Fma(min, S::Broadcast(reinterpret_cast<const float*>(panel.sums)[m]), sums.sum[m]);
+      }
+      sums.sum[m] = S::Fma(S::ToFloats(dot), S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.sum[m]);
+    }
+  }
+};
+
+// ---- activations in blocks of 256: [columns][256] values, [columns] scales, [columns] what the format needs of the
+// sums ----
+
+template <typename S, size_t kTail>
+struct Blocks256 {
+  static constexpr int kValues = 256;
+  static constexpr size_t kColumnBytes = 260 + kTail;
+
+  const int8_t* values;
+  const float* scales;
+  const uint8_t* tails;
+
+  Blocks256(const uint8_t* block, int columns)
+      : values(reinterpret_cast<const int8_t*>(block)),
+        scales(reinterpret_cast<const float*>(block + 256 * columns)),
+        tails(block + 260 * columns) {}
+
+  // As ggml's Q8_K: the value of largest magnitude, the first of equals, becomes -127. Gives the sums of 16 values
+  // each.
+  OUTRIDER_INLINE void Write(const float* x, uint8_t* block, int columns, int column, int32_t (&sums)[16]) {
+    typename S::Floats largest = S::ZeroFloats();
+    for (int i = 0; i < 256; i += S::kLanes) largest = S::Max(largest, S::Abs(S::Load(x + i)));
+    const float most = S::LargestOf(largest);
+    float inverse = 0.0f, scale = 0.0f;
+    for (int i = 0; i < 256 && most != 0.0f; i += S::kLanes) {
+      const unsigned here = S::Bits(S::Equal(S::Abs(S::Load(x + i)), S::Broadcast(most)));
+      if (here == 0) continue;
+      inverse = -127.0f / x[i + __builtin_ctz(here)];
+      scale = 1.0f / inverse;
+      break;
+    }
+    auto* values = reinterpret_cast<int8_t*>(block) + 256 * column;
+    for (int part = 0; part < 16; ++part) {
+      int32_t sum = 0;
+      for (int i = 0; i < 16; i += S::kLanes) {
+        const auto quantized = S::Round(S::Multiply(S::Load(x + 16 * part + i), S::Broadcast(inverse)));
+        S::StoreI8(values + 16 * part + i, quantized);
+        sum += S::SumOf(quantized);
+      }
+      sums[part] = sum;
+    }
+    reinterpret_cast<float*>(block + 256 * columns)[column] = scale;
+  }
+
+  OUTRIDER_INLINE uint8_t* TailOf(uint8_t* block, int columns, int column) {
+    return block + 260 * columns + kTail * static_cast<size_t>(column);
+  }
+};
+
+// Q4_K, and Q5_K with its fifth bits: scales and mins of 6 bits for parts of 32 values.
+template <typename S, bool kFifthBit>
+struct FormatQ45K {
+  using Layout = typename std::conditional<kFifthBit, Q5KBlock, Q4KBlock>::type;
+  using Panel = Blocks256<S, 16>;  // tail: the sums of the 8 parts
+  static constexpr ggml_type kType = kFifthBit ? GGML_TYPE_Q5_K : GGML_TYPE_Q4_K;
+  static constexpr int kMostColumns = S::kPanelColumns / 2;
+  template <int M>
+  struct Sums {
+    typename S::Floats sum[M];
+    typename S::Floats mins[M];
+  };
+
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int columns, int column) {
+    int32_t sums[16];
+    Panel::Write(x, block, columns, column, sums);
+    auto* tail = reinterpret_cast<int16_t*>(Panel::TailOf(block, columns, column));
+    for (int p = 0; p < 8; ++p) tail[p] = static_cast<int16_t>(sums[2 * p] + sums[2 * p + 1]);
+  }
+
+  // Scales and mins of the parts, a byte each: [part][row].
+  struct Parts {
+    alignas(64) uint8_t scale[8 * kTileRows];
+    alignas(64) uint8_t min[8 * kTileRows];
+  };
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    constexpr int kStep = S::kLanes * 4;
+    const uint8_t* nibbles = block + Layout::kPartNibbles;
+    const uint8_t* upper = block + Layout::kPartUpperBits;
+#pragma GCC unroll 2
+    for (int at = 0; at < kQuadBytes; at += kStep) {
+      const auto first = S::LoadBytes(nibbles + at), last = S::LoadBytes(nibbles + kQuadBytes + at);
+      const auto bits = S::LoadBytes(upper + at);
+      StoreBytes(parts.scale + at, S::Or(S::LowNibbles(first), S::template Field<0, 2, 4>(bits)));
+      StoreBytes(parts.min + at, S::Or(S::HighNibbles(first), S::template Field<2, 2, 4>(bits)));
+      StoreBytes(parts.scale + kQuadBytes + at, S::Or(S::LowNibbles(last), S::template Field<4, 2, 4>(bits)));
+      StoreBytes(parts.min + kQuadBytes + at, S::Or(S::HighNibbles(last), S::template Field<6, 2, 4>(bits)));
+    }
+  }
+  OUTRIDER_INLINE void StoreBytes(uint8_t* to, typename S::Bytes x) { __builtin_memcpy(to, &x, sizeof x); }
+
+  template <int kPart, int M>
+  OUTRIDER_INLINE void AddPart(const uint8_t* block, int slice, const Parts& parts, const Panel& panel,
+                               typename S::Ints (&dots)[M]) {
+    typename S::Bytes w[8];
+    LoadNibbles<S>(block + Layout::kNibbles + kPart * 4 * kQuadBytes + slice * S::kLanes * 4, w);
+    if constexpr (kFifthBit) {
+      const uint8_t* fifth = block + Q5KBlock::kFifthBits + slice * S::kLanes * 4;
+#pragma GCC unroll 8
+      for (int j = 0; j < 8; ++j) {
+        w[j] = S::Or(w[j], S::template Field<kPart, 1, 4>(S::LoadBytes(fifth + j * kQuadBytes)));
+      }
+    }
+    const auto scale = S::LoadU8(parts.scale + kPart * kTileRows + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot = S::Zero();
+#pragma GCC unroll 8
+      for (int j = 0; j < 8; ++j) S::Dot(dot, w[j], panel.values + m * 256 + kPart * 32 + 4 * j);
+      dots[m] = S::MultiplyAdd(dot, scale, dots[m]);
+    }
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    Parts parts;
+    Unpack(block, parts);
+    typename S::Ints dots[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) dots[m] = S::Zero();
+    AddPart<0, M>(block, slice, parts, panel, dots);
+    AddPart<1, M>(block, slice, parts, panel, dots);
+    AddPart<2, M>(block, slice, parts, panel, dots);
+    AddPart<3, M>(block, slice, parts, panel, dots);
+    AddPart<4, M>(block, slice, parts, panel, dots);
+    AddPart<5, M>(block, slice, parts, panel, dots);
+    AddPart<6, M>(block, slice, parts, panel, dots);
+    AddPart<7, M>(block, slice, parts, panel, dots);
+
+    typename S::Ints pairs[4];
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; ++p) {
+      const uint8_t* min = parts.min + 2 * p * kTileRows + slice * S::kLanes;
+      pairs[p] = S::PairsOf(S::LoadU8(min), S::LoadU8(min + kTileRows));
+    }
+    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScale) + slice * S::kLanes);
+    const auto min = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kMin) + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot = S::Zero();
+      const auto* part_sums = reinterpret_cast<const int16_t*>(panel.tails + 16 * m);
+#pragma GCC unroll 4
+      for (int p = 0; p < 4; ++p) S::DotPairs(dot, pairs[p], part_sums + 2 * p);
+      const auto column_scale = S::Broadcast(panel.scales[m]);
+      sums.sum[m] = S::Fma(S::ToFloats(dots[m]), S::Multiply(scale, column_scale), sums.sum[m]);
+      sums.mins[m] = S::Fma(S::ToFloats(dot), S::Multiply(min, column_scale), sums.mins[m]);
+    }
+  }
+};
+
+template <typename S>
+struct FormatQ6K {
+  using Layout = Q6KBlock;
+  using Panel = Blocks256<S, 64>;  // tail: -32 times the sums of the 16 parts
+  static constexpr ggml_type kType = GGML_TYPE_Q6_K;
+  static constexpr int kMostColumns = S::kPanelColumns / 2;
+  template <int M>
+  struct Sums {
+    typename S::Floats sum[M];
+  };
+
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int columns, int column) {
+    int32_t sums[16];
+    Panel::Write(x, block, columns, column, sums);
+    auto* tail = reinterpret_cast<int32_t*>(Panel::TailOf(block, columns, column));
+    for (int p = 0; p < 16; ++p) tail[p] = -32 * sums[p];
+  }
+
+  // Part p of a group of 64: quads 4p to 4p + 3.
+  template <int kPart, int M>
+  OUTRIDER_INLINE void AddPart(const uint8_t* block, int group, int slice, const Panel& panel,
+                               typename S::Floats (&dots)[M]) {
+    typename S::Bytes w[4];
+    const uint8_t* at = block + slice * S::kLanes * 4;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const auto both = S::LoadBytes(at + Layout::kNibbles + (group * 8 + kPart % 2 * 4 + j) * kQuadBytes);
+      const auto upper = S::LoadBytes(at + Layout::kUpperBits + (group * 4 + j) * kQuadBytes);
+      w[j] = S::Or(kPart < 2 ? S::LowNibbles(both) : S::HighNibbles(both), S::template Field<2 * kPart, 2, 4>(upper));
+    }
+    const int part = group * 4 + kPart;
+    const auto scale = S::ToFloats(
+        S::LoadI8(reinterpret_cast<const int8_t*>(block) + Layout::kPartScales + part * kTileRows + slice * S::kLanes));
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot = S::Broadcast(reinterpret_cast<const int32_t*>(panel.tails + 64 * m)[part]);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) S::Dot(dot, w[j], panel.values + m * 256 + part * 16 + 4 * j);
+      dots[m] = S::Fma(S::ToFloats(dot), scale, dots[m]);
+    }
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    typename S::Floats dots[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) dots[m] = S::ZeroFloats();
+    for (int group = 0; group < 4; ++group) {
+      AddPart<0, M>(block, group, slice, panel, dots);
+      AddPart<1, M>(block, group, slice, panel, dots);
+      AddPart<2, M>(block, group, slice, panel, dots);
+      AddPart<3, M>(block, group, slice, panel, dots);
+    }
+    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScale) + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      sums.sum[m] = S::Fma(dots[m], S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.sum[m]);
+    }
+  }
+};
+
+// ---- a tile times a panel ----
+
+template <typename S, typename Sums, int M>
+OUTRIDER_INLINE typename S::Floats Result(const Sums& sums, int m) {
+  if constexpr (requires { sums.mins; }) {
+    return S::Subtract(sums.sum[m], sums.mins[m]);
+  } else {
+    return sums.sum[m];
+  }
+}
+
+template <typename S, typename Format, int M>
+void MultiplyTile(const uint8_t* tile, int64_t blocks, const uint8_t* panel, float* const* out) {
+  constexpr size_t kPanelBlock = Format::Panel::kColumnBytes * M;
+  for (int slice = 0; slice < kTileRows / S::kLanes; ++slice) {
+    typename Format::template Sums<M> sums;
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      sums.sum[m] = S::ZeroFloats();
+      if constexpr (requires { sums.mins; }) sums.mins[m] = S::ZeroFloats();
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+      const uint8_t* block = tile + b * Format::Layout::kBytes;
+      if (slice == 0) {
+#pragma GCC unroll 64
+        for (size_t line = 0; line < Format::Layout::kBytes; line += 64) {
+          __builtin_prefetch(block + kPrefetchBytes + line);
+        }
+      }
+      Format::template AddBlock<M>(block, slice, typename Format::Panel(panel + b * kPanelBlock, M), sums);
+    }
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      S::Store(out[m] + slice * S::kLanes, Result<S, typename Format::template Sums<M>, M>(sums, m));
+    }
+  }
+}
+
+template <typename S, typename Format>
+void QuantizeColumn(const float* x, int64_t first, int64_t last, uint8_t* panel, int columns, int column) {
+  const size_t block_bytes = Format::Panel::kColumnBytes * static_cast<size_t>(columns);
+  for (int64_t b = first; b < last; ++b) {
+    Format::Quantize(x + b * Format::Panel::kValues, panel + b * block_bytes, columns, column);
+  }
+}
+
+// Panels of 9 to 15 columns are not worth kernels of their own: PanelWidth makes two of them.
+constexpr bool HasKernelFor(int columns, int most) {
+  return columns >= 1 && columns <= most && (columns <= 8 || columns == most);
+}
+
+template <typename S, typename Format, int M>
+constexpr MatmulKernels::Multiply MultiplyFor() {
+  if constexpr (HasKernelFor(M, Format::kMostColumns)) {
+    return MultiplyTile<S, Format, M>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <typename S, typename Format>
+constexpr MatmulKernels KernelsOf() {
+  return {Format::kType,
+          Format::Panel::kValues,
+          Format::kMostColumns,
+          Format::Panel::kColumnBytes,
+          QuantizeColumn<S, Format>,
+          {nullptr, MultiplyFor<S, Format, 1>(), MultiplyFor<S, Format, 2>(), MultiplyFor<S, Format, 3>(),
+           MultiplyFor<S, Format, 4>(), MultiplyFor<S, Format, 5>(), MultiplyFor<S, Format, 6>(),
+           MultiplyFor<S, Format, 7>(), MultiplyFor<S, Format, 8>(), nullptr, nullptr, nullptr, nullptr, nullptr,
+           nullptr, nullptr, MultiplyFor<S, Format, 16>()}};
+}
+
+}  // namespace outrider::kernels

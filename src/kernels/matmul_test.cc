@@ -1,0 +1,221 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/kernel_set.h"
+#include "kernels/layout.h"
+#include "kernels/operation.h"
+#include "kernels/plugin.h"
+
+namespace outrider::kernels {
+namespace {
+
+const ggml_type kTypes[] = {GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q8_0, GGML_TYPE_IQ4_NL,
+                            GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
+
+std::vector<std::string> Sets() {
+  std::vector<std::string> names;
+  for (const KernelSet* const* set = KernelSetsOfThisCpu(); *set != nullptr; ++set) names.emplace_back((*set)->name);
+  return names;
+}
+
+// Everything twice or more: for each instruction set this CPU can run.
+class MatmulTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    Install();
+    ASSERT_TRUE(UseInstructionSet(GetParam()));
+  }
+  void TearDown() override { UseInstructionSet(""); }
+};
+
+struct Case {
+  ggml_type type;
+  int64_t row_values, rows;
+  std::vector<uint8_t> weights;
+
+  Case(ggml_type of_type, int64_t n_row_values, int64_t n_rows, unsigned seed = 1, float scale = 0.05f)
+      : type(of_type),
+        row_values(n_row_values),
+        rows(n_rows),
+        weights(Quantized(type, RandomFloats(static_cast<size_t>(row_values * rows), seed, scale), row_values)) {}
+
+  std::vector<float> Ours(const std::vector<float>& x, int threads = 1) const {
+    return MultiplyIn(BufferType(), type, weights, row_values, rows, x, threads);
+  }
+  std::vector<float> Ggml(const std::vector<float>& x) const {
+    return MultiplyIn(GgmlBufferType(type, row_values, rows), type, weights, row_values, rows, x);
+  }
+  std::vector<double> Exact(const std::vector<float>& x) const {
+    const std::vector<float> w = Dequantized(type, weights, row_values * rows);
+    const auto columns = static_cast<int64_t>(x.size()) / row_values;
+    std::vector<double> result;
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (int64_t i = 0; i < row_values; ++i) {
+          sum += static_cast<double>(w[static_cast<size_t>(r * row_values + i)]) *
+                 x[static_cast<size_t>(c * row_values + i)];
+        }
+        result.push_back(sum);
+      }
+    }
+    return result;
+  }
+};
+
+double SquaredError(const std::vector<float>& values, const std::vector<double>& exact) {
+  double error = 0;
+  for (size_t i = 0; i < values.size(); ++i) error += (values[i] - exact[i]) * (values[i] - exact[i]);
+  return error;
+}
+
+bool SameBits(const float* a, const float* b, size_t n) {
+  return std::memcmp(a, b, n * sizeof(float)) == 0;
+}
+
+TEST_P(MatmulTest, IsAsCloseToTheExactProductAsGgml) {
+  for (ggml_type type : kTypes) {
+    for (const auto& [row_values, rows] : std::vector<std::pair<int64_t, int64_t>>{{256, 16}, {768, 48}, {2816, 128}}) {
+      const Case product(type, row_values, rows);
+      const std::vector<float> x = RandomFloats(static_cast<size_t>(7 * row_values), 2);
+      const std::vector<double> exact = product.Exact(x);
+      EXPECT_LE(SquaredError(product.Ours(x), exact), 1.02 * SquaredError(product.Ggml(x), exact) + 1e-12)
+          << ggml_type_name(type) << " " << row_values << "x" << rows;
+    }
+  }
+}
+
+TEST_P(MatmulTest, AColumnDoesNotDependOnTheOthersNorOnThreads) {
+  for (ggml_type type : kTypes) {
+    const Case product(type, 512, 96);
+    const std::vector<float> x = RandomFloats(64 * 512, 3);
+    std::vector<float> alone;
+    for (size_t c = 0; c < 64; ++c) {
+      const auto first = x.begin() + static_cast<ptrdiff_t>(c * 512);
+      const std::vector<float> y = product.Ours({first, first + 512});
+      alone.insert(alone.end(), y.begin(), y.end());
+    }
+    for (size_t columns = 1; columns <= 64; ++columns) {
+      for (int threads : {1, 2}) {
+        const std::vector<float> y =
+            product.Ours({x.begin(), x.begin() + static_cast<ptrdiff_t>(columns * 512)}, threads);
+        ASSERT_TRUE(SameBits(y.data(), alone.data(), y.size()))
+            << ggml_type_name(type) << " with " << columns << " columns, " << threads << " threads";
+      }
+    }
+  }
+}
+
+// So choosing kernels does not change a text.
+TEST_P(MatmulTest, EqualsGgmlToTheBitWhereItsChainOfSumsIsTheSame) {
+  for (ggml_type type : {GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K}) {
+    if (GgmlBufferType(type, 1536, 64) == ggml_backend_cpu_buffer_type()) GTEST_SKIP() << "ggml does not reorder here";
+    const Case product(type, 1536, 64);
+    const std::vector<float> x = RandomFloats(3 * 1536, 4);
+    const std::vector<float> ours = product.Ours(x), ggml = product.Ggml(x);
+    EXPECT_TRUE(SameBits(ours.data(), ggml.data(), ours.size())) << ggml_type_name(type);
+  }
+}
+
+TEST_P(MatmulTest, TakesZerosAndExtremes) {
+  for (ggml_type type : kTypes) {
+    for (const float scale : {0.0f, 1e-30f, 1e-38f, 1e4f}) {
+      const Case product(type, 256, 16, 5, 100.0f);
+      const std::vector<float> x = RandomFloats(2 * 256, 6, scale);
+      const std::vector<float> ours = product.Ours(x);
+      const std::vector<double> exact = product.Exact(x);
+      const double own = SquaredError(ours, exact), ggml = SquaredError(product.Ggml(x), exact);
+      EXPECT_TRUE(std::isfinite(own)) << ggml_type_name(type) << " x " << scale;
+      // Where ggml's half-precision sums overflow, ours do not.
+      EXPECT_TRUE(std::isnan(ggml) || own <= 1.1 * ggml + 1e-30) << ggml_type_name(type) << " x " << scale;
+    }
+  }
+}
+
+// A tie between the largest positive and negative value decides the sign of the scale.
+TEST_P(MatmulTest, QuantisesTiesAsGgmlDoes) {
+  const Case product(GGML_TYPE_Q4_K, 256, 16);
+  for (const float first : {2.0f, -2.0f}) {
+    std::vector<float> x = RandomFloats(256, 7, 0.3f);
+    x[40] = first;
+    x[200] = -first;
+    const std::vector<float> ours = product.Ours(x), ggml = product.Ggml(x);
+    EXPECT_TRUE(SameBits(ours.data(), ggml.data(), ours.size()));
+  }
+}
+
+RC_GTEST_PROP(MatmulShapes, AnyShapeIsComputedByRowAndColumnAlone, ()) {
+  Install();
+  const auto sets = Sets();
+  RC_PRE(!sets.empty());
+  UseInstructionSet(sets[*rc::gen::inRange<size_t>(0, sets.size())]);
+  const ggml_type type = kTypes[*rc::gen::inRange<size_t>(0, std::size(kTypes))];
+  const int64_t row_values = ggml_blck_size(type) * *rc::gen::inRange<int64_t>(1, 9);
+  const int64_t rows = kTileRows * *rc::gen::inRange<int64_t>(1, 12), columns = *rc::gen::inRange<int64_t>(1, 70);
+  const int threads = *rc::gen::inRange(1, 4);
+  const Case product(type, row_values, rows, *rc::gen::arbitrary<unsigned>());
+  const std::vector<float> x = RandomFloats(static_cast<size_t>(columns * row_values), *rc::gen::arbitrary<unsigned>());
+  const std::vector<float> all = product.Ours(x, threads);
+  const auto column = *rc::gen::inRange<int64_t>(0, columns);
+  const auto first = x.begin() + column * row_values;
+  const std::vector<float> one = product.Ours({first, first + row_values});
+  RC_ASSERT(SameBits(one.data(), all.data() + column * rows, one.size()));
+  const std::vector<double> exact = product.Exact(x);
+  const double size = std::sqrt(std::inner_product(exact.begin(), exact.end(), exact.begin(), 0.0));
+  RC_ASSERT(std::sqrt(SquaredError(all, exact)) <= 0.02 * size);
+  UseInstructionSet("");
+}
+
+// A mixture: each token goes to some experts, whose rows are those of a plain product with their matrix.
+TEST_P(MatmulTest, ExpertsGiveTheRowsOfTheirMatrices) {
+  constexpr int64_t kExperts = 5, kUsed = 2, kTokens = 19, kIn = 256, kOut = 32;
+  for (ggml_type type : kTypes) {
+    for (const bool own_input : {false, true}) {  // each expert of a token its own input, or all the same
+      const int64_t inputs = own_input ? kUsed : 1;
+      const std::vector<uint8_t> weights = Quantized(type, RandomFloats(kExperts * kOut * kIn, 8), kIn);
+      const std::vector<float> x = RandomFloats(static_cast<size_t>(kTokens * inputs * kIn), 9);
+      std::vector<int32_t> ids;
+      for (int32_t token = 0; token < kTokens; ++token) {
+        ids.push_back(token * 7 % (kExperts - 1));
+        ids.push_back((token * 7 + 1) % (kExperts - 1));  // the last expert gets nothing
+      }
+      Operation operation(2);
+      ggml_context* context = operation.context();
+      ggml_tensor* w = ggml_new_tensor_3d(context, type, kIn, kOut, kExperts);
+      ggml_tensor* in = ggml_new_tensor_3d(context, GGML_TYPE_F32, kIn, inputs, kTokens);
+      ggml_tensor* chosen = ggml_new_tensor_2d(context, GGML_TYPE_I32, kUsed, kTokens);
+      operation.Place(w, BufferType(), weights.data());
+      operation.Place(in, x.data());
+      operation.Place(chosen, ids.data());
+      operation.SetResult(ggml_mul_mat_id(context, w, in, chosen));
+      const std::vector<float> y = operation.Result();
+      const size_t expert_bytes = weights.size() / kExperts;
+      for (int64_t token = 0; token < kTokens; ++token) {
+        for (int64_t slot = 0; slot < kUsed; ++slot) {
+          const auto first = x.begin() + (token * inputs + slot % inputs) * kIn;
+          const auto matrix =
+              weights.begin() + ids[static_cast<size_t>(token * kUsed + slot)] * static_cast<ptrdiff_t>(expert_bytes);
+          const std::vector<float> alone =
+              MultiplyIn(BufferType(), type, {matrix, matrix + static_cast<ptrdiff_t>(expert_bytes)}, kIn, kOut,
+                         {first, first + kIn});
+          ASSERT_TRUE(SameBits(alone.data(), y.data() + (token * kUsed + slot) * kOut, kOut)) << ggml_type_name(type);
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllSets, MatmulTest, testing::ValuesIn(Sets()), [](const auto& set) {
+  std::string name = set.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MatmulTest);
+
+}  // namespace
+}  // namespace outrider::kernels

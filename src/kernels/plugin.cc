@@ -1,0 +1,209 @@
+#include "kernels/plugin.h"
+
+#include <ggml-backend-impl.h>
+#include <ggml-cpu.h>
+#include <traits.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "kernels/attention_op.h"
+#include "kernels/kernel_set.h"
+#include "kernels/layout.h"
+#include "kernels/matmul_op.h"
+
+namespace outrider::kernels {
+namespace {
+
+// The types a thread that loads a model wants with us: a bit each.
+static_assert(GGML_TYPE_COUNT <= 64);
+struct WantedTypes {
+  uint64_t in_tiles = 0, as_they_are = 0;
+};
+thread_local WantedTypes wanted;
+
+uint64_t BitOf(ggml_type type) {
+  return uint64_t{1} << type;
+}
+
+std::atomic<bool> takes_attention = false;
+std::atomic<const KernelSet*> current = nullptr;
+
+const KernelSet* Current() {
+  const KernelSet* chosen = current.load(std::memory_order_relaxed);
+  return chosen != nullptr ? chosen : KernelSetsOfThisCpu()[0];
+}
+
+class MatmulTraits : public ggml::cpu::tensor_traits {
+  bool work_size(int, const ggml_tensor* op, size_t& size) override {
+    size = MatmulWorkBytes(*Current(), op);
+    return true;
+  }
+  bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+    ComputeMatmul(*Current(), params, op);
+    return true;
+  }
+};
+
+class AttentionTraits : public ggml::cpu::tensor_traits {
+  bool work_size(int threads, const ggml_tensor* op, size_t& size) override {
+    size = AttentionWorkBytes(*Current(), op, threads);
+    return true;
+  }
+  bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+    ComputeAttention(*Current(), params, op);
+    return true;
+  }
+};
+
+bool IsProduct(const ggml_tensor* op) {
+  return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
+}
+
+bool HoldsWeightsOf(const ggml_tensor* op) {
+  return IsProduct(op) && op->src[0]->buffer != nullptr && op->src[0]->buffer->buft == BufferType();
+}
+
+// Whether weights we hold are in our layout: all that can be are, unless they were taken as they are.
+bool IsInTiles(const ggml_tensor* weights) {
+  return weights->extra == nullptr && HasLayout(weights);
+}
+
+class Plugin : public ggml::cpu::extra_buffer_type {
+  // Asked twice: by the loader for each weight, with an empty buffer, and by the scheduler for each operation.
+  bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
+    if (!HoldsWeightsOf(op)) return false;
+    const ggml_tensor* weights = op->src[0];
+    if (op->src[1]->buffer != nullptr && !ggml_backend_buft_is_host(op->src[1]->buffer->buft)) return false;
+    const bool loading = weights->buffer->size == 0;
+    if (!loading) return true;
+    if ((wanted.in_tiles & BitOf(weights->type)) != 0 && CanMultiply(op)) return true;
+    return (wanted.as_they_are & BitOf(weights->type)) != 0;
+  }
+
+  ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
+    if (op->op == GGML_OP_FLASH_ATTN_EXT) {
+      return takes_attention.load(std::memory_order_relaxed) && CanAttend(op) ? &attention_ : nullptr;
+    }
+    return HoldsWeightsOf(op) && IsInTiles(op->src[0]) ? &matmul_ : nullptr;
+  }
+
+  MatmulTraits matmul_;
+  AttentionTraits attention_;
+};
+
+// ---- the buffer type, in ggml's terms ----
+
+const char* Name(ggml_backend_buffer_type_t) {
+  return "CPU_OUTRIDER";
+}
+
+size_t Alignment(ggml_backend_buffer_type_t) {
+  return 64;
+}
+
+// `extra` marks weights that stay as they are.
+ggml_status InitTensor(ggml_backend_buffer_t, ggml_tensor* tensor) {
+  static char mark;
+  const uint64_t only_as_they_are = wanted.as_they_are & ~wanted.in_tiles;
+  tensor->extra = (only_as_they_are & BitOf(tensor->type)) != 0 ? &mark : nullptr;
+  return GGML_STATUS_SUCCESS;
+}
+
+void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, size_t offset, size_t size) {
+  auto* to = static_cast<uint8_t*>(tensor->data);
+  if (!IsInTiles(tensor)) {
+    std::memcpy(to + offset, data, size);
+    return;
+  }
+  GGML_ASSERT(offset == 0 && size == ggml_nbytes(tensor));
+  Pack(tensor->type, data, ggml_nrows(tensor), tensor->ne[0], to);
+}
+
+ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, size_t size) {
+  ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
+  if (buffer == nullptr) return nullptr;
+  buffer->buft = type;
+  buffer->iface.init_tensor = InitTensor;
+  buffer->iface.set_tensor = SetTensor;
+  buffer->iface.get_tensor = nullptr;
+  buffer->iface.cpy_tensor = nullptr;
+  return buffer;
+}
+
+}  // namespace
+
+std::string_view InstructionSet() {
+  const KernelSet* best = Current();
+  return best != nullptr ? best->name : "";
+}
+
+bool UseInstructionSet(std::string_view name) {
+  if (name.empty()) {
+    current = nullptr;
+    return true;
+  }
+  for (const KernelSet* const* set = KernelSetsOfThisCpu(); *set != nullptr; ++set) {
+    if (name != (*set)->name) continue;
+    current = *set;
+    return true;
+  }
+  return false;
+}
+
+ggml_backend_buffer_type_t BufferType() {
+  static Plugin plugin;
+  static ggml_backend_buffer_type type = {{Name, Allocate, Alignment, nullptr, nullptr, nullptr},
+                                          ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0),
+                                          &plugin};
+  return &type;
+}
+
+ggml_backend_buffer_type_t GgmlBufferType(ggml_type type, int64_t row_values, int64_t rows) {
+  ggml_context* context = ggml_init({4 * ggml_tensor_overhead(), nullptr, true});
+  ggml_tensor* weights = ggml_new_tensor_2d(context, type, row_values, rows);
+  ggml_tensor* x = ggml_new_tensor_2d(context, GGML_TYPE_F32, row_values, 1);
+  ggml_tensor* product = ggml_mul_mat(context, weights, x);
+  ggml_backend_dev_t cpu = ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0);
+  ggml_backend_buffer_type_t found = ggml_backend_cpu_buffer_type();
+  for (ggml_backend_buffer_type_t candidate : ggml_backend_cpu_get_extra_buffer_types()) {
+    if (candidate == BufferType()) continue;
+    ggml_backend_buffer_t empty = ggml_backend_buft_alloc_buffer(candidate, 0);
+    weights->buffer = empty;
+    const bool takes = ggml_backend_dev_supports_op(cpu, product);
+    ggml_backend_buffer_free(empty);
+    if (!takes) continue;
+    found = candidate;
+    break;
+  }
+  ggml_free(context);
+  return found;
+}
+
+void Install() {
+  if (KernelSetsOfThisCpu()[0] == nullptr) return;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    auto& types = ggml_backend_cpu_get_extra_buffer_types();
+    types.insert(types.begin(), BufferType());
+  });
+}
+
+TakeWeights::TakeWeights(std::span<const ggml_type> in_tiles, std::span<const ggml_type> as_they_are) {
+  if (KernelSetsOfThisCpu()[0] == nullptr) return;
+  for (ggml_type type : in_tiles) wanted.in_tiles |= BitOf(type);
+  for (ggml_type type : as_they_are) wanted.as_they_are |= BitOf(type);
+}
+TakeWeights::~TakeWeights() {
+  wanted = {};
+}
+
+void TakeAttention(bool take) {
+  takes_attention = take && KernelSetsOfThisCpu()[0] != nullptr;
+}
+bool TakesAttention() {
+  return takes_attention;
+}
+
+}  // namespace outrider::kernels
