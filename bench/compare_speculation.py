@@ -23,7 +23,7 @@ from pathlib import Path
 from compare_llama_server import Server, cpu_name, percentile
 
 
-SAME_KV = ["-fa", "on", "-ctk", "bf16", "-ctv", "bf16", "--cache-ram", "0", "--no-kv-unified"]  # llama-server, as ours
+SAME_KV = ["-fa", "on", "-ctk", "f16", "-ctv", "f16", "--cache-ram", "0", "--no-kv-unified"]  # llama-server, as ours
 
 
 def add_server_arguments(parser: argparse.ArgumentParser):
@@ -60,10 +60,10 @@ def variants(options) -> dict[str, list[str]]:
         all_variants["llama plain"] = llama
         all_variants["llama ngram-mod"] = [*llama, "--spec-type", "ngram-mod"]
         if options.draft:
-            draft = [*llama, "-md", options.draft, "--spec-type", "draft-simple", "-ctkd", "bf16", "-ctvd", "bf16"]
+            draft = [*llama, "-md", options.draft, "--spec-type", "draft-simple"]
             all_variants["llama draft 3"] = [*draft, "--spec-draft-n-max", "3"]
             all_variants["llama draft 7 p.6"] = [*draft, "--spec-draft-n-max", "7", "--spec-draft-p-min", "0.6"]
-        all_variants["llama f16"] = [options.llama_server, *shared, "--cache-ram", "0"]
+        all_variants["llama defaults"] = [options.llama_server, *shared, "--cache-ram", "0"]
     return {name: flags for name, flags in all_variants.items() if not options.only or name in options.only}
 
 

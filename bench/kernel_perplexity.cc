@@ -88,6 +88,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto perplexity = [](const Sum& sum) { return std::exp(sum.surprise / static_cast<double>(sum.tokens)); };
-  fmt::print("{} tokens: perplexity {:.4f} with ggml's kernels, {:.4f} with ours: {:+.3f} %\n", ggml.tokens, perplexity(ggml),
-             perplexity(ours), 100 * (perplexity(ours) / perplexity(ggml) - 1));
+  fmt::print("{} tokens: perplexity {:.4f} with ggml's kernels, {:.4f} with ours: {:+.3f} %\n", ggml.tokens,
+             perplexity(ggml), perplexity(ours), 100 * (perplexity(ours) / perplexity(ggml) - 1));
 }

@@ -209,11 +209,10 @@ void CompareAttention(const Options& options) {
         double best[2] = {1e9, 1e9};
         for (int round = 0; round < options.rounds; ++round) {
           for (int own : {0, 1}) {
-            TakeAttention(own == 1);
+            const auto hold = AttentionHold::Take(own == 1);
             best[own] = std::min(best[own], SecondsOf([&] { layers.Compute(); }));
           }
         }
-        TakeAttention(false);
         fmt::print("| {} | {:.3f} | {:.3f} | {:.2f} |\n", rows, 1e3 * best[0] / Layers::kCount,
                    1e3 * best[1] / Layers::kCount, best[0] / best[1]);
       }

@@ -117,7 +117,8 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& 
   ModelOptions model_options = settings.draft_model;
   ContextOptions context = settings.draft_context;
   model_options.exactness = context.exactness = Exactness::kOff;
-  model_options.kernels = target.kernels();
+  model_options.kernels = target.options().kernels;
+  model_options.kernel_trials = target.options().kernel_trials;
   auto model = LlamaModel::Load(model_options);
   if (!model.ok()) return Status(model.status().code(), "draft " + model.status().message());
   context.n_sequences = info.n_sequences;

@@ -57,6 +57,7 @@ std::string Settings(const ModelOptions& model, const std::string& kernels, cons
 
 Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const ContextOptions& context, bool learn) {
   options.exactness = context.exactness;
+  options.kernel_trials = MachineCachePath("kernels", fmt::format("{}, {}", Build(), ProcessorName()));
   auto model = LlamaModel::Load(options);
   if (!model.ok()) return model.status();
   auto engine = LlamaEngine::Create(*model, context);
@@ -66,7 +67,7 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
   target->model_ = std::move(*model);
   target->unpadded_ = std::move(*engine);
   target->context_ = context;
-  target->kernels_ = options.kernels;
+  target->options_ = options;
   target->key_ =
       fmt::format("{:016x}, {},{}, {}, {}", target->model_->fingerprint(), Build(), ProcessorName(), DeviceSummary(),
                   Settings(options, target->model_->kernels(), context, target->unpadded_->info()));

@@ -24,7 +24,7 @@ class Target {
   Engine& engine() { return padded_ ? static_cast<Engine&>(*padded_) : *unpadded_; }
   const LlamaEngine& unpadded() const { return *unpadded_; }
   const ContextOptions& context() const { return context_; }
-  Kernels kernels() const { return kernels_; }  // that were asked for
+  const ModelOptions& options() const { return options_; }
 
   // Model, build, machine and settings: what decides how long a step takes and whether it is exact.
   std::string key() const;
@@ -46,7 +46,7 @@ class Target {
   std::unique_ptr<LlamaEngine> unpadded_;
   std::unique_ptr<PaddedEngine> padded_;
   ContextOptions context_;
-  Kernels kernels_ = Kernels::kAuto;
+  ModelOptions options_;
   std::string key_;
 };
 

@@ -32,7 +32,8 @@ struct ModelOptions {
   bool mmap = true;                           // map the file instead of reading it
   bool mlock = false;                         // keep the weights from being swapped out
   bool repack = true;                         // let ggml reorder weights for this CPU where it can
-  Kernels kernels = Kernels::kAuto;           // those of attention are chosen for the whole process, by the last load
+  Kernels kernels = Kernels::kAuto;           // on the CPU. Of attention it is one choice for all models of a process
+  std::string kernel_trials;                  // file that keeps which kernels were the faster; "" = tried at each load
   Exactness exactness = Exactness::kAuto;  // kAuto and kPad also refuse reorderings that make rows depend on each other
 };
 

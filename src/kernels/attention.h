@@ -209,12 +209,23 @@ struct Attention {
     for (; d < stride; d += kLanes) WeighSome<kQueries, 1>(weights, values + d, stride, cells, sums + d);
   }
 
-  static void Weigh(const float* weights, const float* values, int64_t stride, int cells, int n_queries, float* sums) {
-    int q = 0;
-    for (; q + S::kValueQueries <= n_queries; q += S::kValueQueries) {
-      WeighQueries<S::kValueQueries>(weights + q * kBlockCells, values, stride, cells, sums + q * stride);
+  // Each query up to the cells it sees: what is in others, infinities too, does not touch it.
+  static void Weigh(const float* weights, const float* values, int64_t stride, const int* seen, int n_queries,
+                    float* sums) {
+    for (int q = 0; q < n_queries;) {
+      int together = n_queries - q >= S::kValueQueries ? seen[q] : 0;
+      for (int i = 1; i < S::kValueQueries && together > 0; ++i)
+        together = seen[q + i] < together ? seen[q + i] : together;
+      const int group = together > 0 ? S::kValueQueries : 1;
+      if (together > 0) {
+        WeighQueries<S::kValueQueries>(weights + q * kBlockCells, values, stride, together, sums + q * stride);
+      }
+      for (int end = q + group; q < end; ++q) {
+        if (seen[q] <= together) continue;
+        WeighQueries<1>(weights + q * kBlockCells + together, values + together * stride, stride, seen[q] - together,
+                        sums + q * stride);
+      }
     }
-    for (; q < n_queries; ++q) WeighQueries<1>(weights + q * kBlockCells, values, stride, cells, sums + q * stride);
   }
 
   struct Running {
@@ -224,9 +235,9 @@ struct Attention {
 
   // The scores of a block become weights relative to the largest score so far; `sums` is brought to that scale.
   OUTRIDER_INLINE void Soften(const AttentionShape& shape, const AttentionTile& tile, int row, int head,
-                              const int32_t* cells, int seen, int n, float* scores, Running& running, float* sums) {
+                              const int32_t* cells, int seen, float* scores, Running& running, float* sums) {
     const Floats scale = S::Broadcast(shape.scale);
-    const int vectors = (n + kLanes - 1) / kLanes;
+    const int vectors = (seen + kLanes - 1) / kLanes;
     Floats largest = S::Broadcast(-INFINITY);
     for (int v = 0; v < vectors; ++v) {
       Floats s = S::Multiply(S::Load(scores + v * kLanes), scale);
@@ -288,18 +299,15 @@ struct Attention {
       OUTRIDER_BY_TYPE(LoadKeys, shape.key_type)(shape, tile.keys, cells, n, scratch.keys);
       OUTRIDER_BY_TYPE(LoadValues, shape.value_type)(shape, tile.values, cells, n, scratch.values);
       Score(shape, tile.queries, n_queries, scratch.keys, n, scratch.weights);
+      int seen[kTileQueries];
       for (int q = 0; q < n_queries; ++q) {
-        const int row = q / tile.n_heads, head = q % tile.n_heads;
-        const int seen = tile.seen[row] - at;
-        float* weights = scratch.weights + q * kBlockCells;
-        if (seen <= 0) {
-          for (int i = 0; i < kBlockCells; i += kLanes) S::Store(weights + i, S::ZeroFloats());
-        } else {
-          Soften(shape, tile, row, head, cells, seen < n ? seen : n, n, weights, running[q],
-                 scratch.sums + q * shape.head_values);
-        }
+        const int row = q / tile.n_heads, left = tile.seen[row] - at;
+        seen[q] = left < 0 ? 0 : left < n ? left : n;
+        if (seen[q] == 0) continue;
+        Soften(shape, tile, row, q % tile.n_heads, cells, seen[q], scratch.weights + q * kBlockCells, running[q],
+               scratch.sums + q * shape.head_values);
       }
-      Weigh(scratch.weights, scratch.values, shape.head_values, n, n_queries, scratch.sums);
+      Weigh(scratch.weights, scratch.values, shape.head_values, seen, n_queries, scratch.sums);
     }
     for (int q = 0; q < n_queries; ++q) results[q] = {running[q].largest, S::SumOf(running[q].sum)};
   }

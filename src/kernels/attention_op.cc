@@ -7,17 +7,14 @@
 #include <cstring>
 
 #include "kernels/attention_shape.h"
+#include "kernels/work_memory.h"
 
 namespace outrider::kernels {
 namespace {
 
-constexpr uint16_t kHidden = 0xFC00;  // minus infinity in half precision
-constexpr int kTilesPerThread = 4;    // below that many, work is cut finer
-constexpr size_t kLine = 64;
-
-size_t RoundUp(size_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
-}
+constexpr uint16_t kHidden = 0xFC00;          // minus infinity in half precision
+constexpr int kTilesPerThread = 4;            // below that many, work is cut finer
+constexpr size_t kMostPartBytes = 64u << 20;  // for results of single spans; beyond, tiles are done whole
 
 bool CanRead(const ggml_tensor* memory) {
   switch (memory->type) {
@@ -61,10 +58,12 @@ struct Cut {
     };
     while (count() < kTilesPerThread * threads && tile_rows > 4) tile_rows = (tile_rows + 1) / 2;
     spans = static_cast<int>((k->ne[1] + kSpanCells - 1) / kSpanCells);
-    by_span = threads > 1 && spans > 1 && tiles < kTilesPerThread * threads;
     part_stride = static_cast<size_t>(kPartHeader + v->ne[0]);
     tile_parts = part_stride * static_cast<size_t>(tile_rows * tile_heads * spans);
+    by_span = threads > 1 && spans > 1 && tiles < kTilesPerThread * threads && PartBytes() <= kMostPartBytes;
   }
+
+  size_t PartBytes() const { return tile_parts * static_cast<size_t>(tiles) * sizeof(float); }
 };
 
 AttentionShape ShapeOf(const ggml_tensor* op) {
@@ -94,13 +93,6 @@ float SlopeOf(const ggml_tensor* op, int head, int heads) {
                                  static_cast<float>(2 * (head - whole) + 1));
 }
 
-template <typename T>
-const T* At(const ggml_tensor* tensor, int64_t i1, int64_t i2, int64_t i3) {
-  return reinterpret_cast<const T*>(static_cast<const char*>(tensor->data) + i1 * static_cast<int64_t>(tensor->nb[1]) +
-                                    i2 * static_cast<int64_t>(tensor->nb[2]) +
-                                    i3 * static_cast<int64_t>(tensor->nb[3]));
-}
-
 int CountVisible(const uint16_t* mask, int n) {
   int visible = 0;
   for (int i = 0; i < n; ++i) visible += mask[i] != kHidden;
@@ -119,136 +111,169 @@ int CountDifferences(const uint16_t* a, const uint16_t* b, int n) {
   return different;
 }
 
-// The cells the tile's rows see, into tile.cells. False if the rows do not see the same cells up to where each one
-// ends.
-bool FindCells(AttentionTile& tile, int memory_cells, int32_t* cells) {
-  tile.cells = cells;
-  tile.biased = false;
-  if (tile.mask[0] == nullptr) {
+// The cells that some rows of a stream see, for all heads alike.
+struct View {
+  int n_cells;             // in the list of the row that sees most
+  int seen[kTileQueries];  // by row: how many of them, from the first
+  bool common;             // the rows see the same cells, up to where each one ends; else each needs a list of its own
+  bool biased;
+};
+
+View FindCells(const uint16_t* const* masks, int n_rows, int memory_cells, int32_t* cells) {
+  View view{};
+  if (masks[0] == nullptr) {
     for (int i = 0; i < memory_cells; ++i) cells[i] = i;
-    tile.n_cells = memory_cells;
-    std::fill_n(tile.seen, tile.n_rows, memory_cells);
-    return true;
+    view.n_cells = memory_cells;
+    view.common = true;
+    std::fill_n(view.seen, n_rows, memory_cells);
+    return view;
   }
   int most = 0;
-  for (int row = 0; row < tile.n_rows; ++row) {
-    tile.seen[row] = CountVisible(tile.mask[row], memory_cells);
-    if (tile.seen[row] > tile.seen[most]) most = row;
-    tile.biased = tile.biased || HasBias(tile.mask[row], memory_cells);
+  for (int row = 0; row < n_rows; ++row) {
+    view.seen[row] = CountVisible(masks[row], memory_cells);
+    if (view.seen[row] > view.seen[most]) most = row;
+    view.biased = view.biased || HasBias(masks[row], memory_cells);
   }
-  tile.n_cells = 0;
   for (int i = 0; i < memory_cells; ++i) {
-    cells[tile.n_cells] = i;
-    tile.n_cells += tile.mask[most][i] != kHidden;
+    cells[view.n_cells] = i;
+    view.n_cells += masks[most][i] != kHidden;
   }
-  for (int row = 0; row < tile.n_rows; ++row) {
-    if (tile.seen[row] == 0) continue;
-    const int end = cells[tile.seen[row] - 1] + 1;
-    if (CountDifferences(tile.mask[row], tile.mask[most], end) != 0) return false;
+  view.common = true;
+  for (int row = 0; row < n_rows && view.common; ++row) {
+    const int end = view.seen[row] == 0 ? 0 : cells[view.seen[row] - 1] + 1;
+    view.common = CountDifferences(masks[row], masks[most], end) == 0;
   }
-  return true;
+  return view;
 }
 
-class Work {
+// One thread's work at an operation.
+class Worker {
  public:
-  Work(const KernelSet& kernels, const ggml_tensor* op, int threads, void* memory)
-      : kernels_(kernels), op_(op), cut_(op, threads), shape_(ShapeOf(op)), memory_(static_cast<uint8_t*>(memory)) {
-    cell_bytes_ = RoundUp(static_cast<size_t>(op->src[1]->ne[1] + 1) * sizeof(int32_t));
-    thread_bytes_ = cell_bytes_ + RoundUp(kernels.attention_scratch_bytes(shape_));
-    parts_at_ = thread_bytes_ * static_cast<size_t>(threads);
-    bytes_ = parts_at_ + (cut_.by_span ? cut_.tile_parts * static_cast<size_t>(cut_.tiles) * sizeof(float) : 0) + kLine;
+  Worker(const KernelSet& kernels, const ggml_tensor* op, int threads, int thread, void* memory)
+      : kernels_(kernels),
+        op_(op),
+        cut_(op, threads),
+        shape_(ShapeOf(op)),
+        memory_cells_(static_cast<int>(op->src[1]->ne[1])) {
+    const size_t cell_bytes = InLines(static_cast<size_t>(memory_cells_ + 1) * sizeof(int32_t));
+    const size_t own_bytes = cell_bytes + InLines(kernels.attention_scratch_bytes(shape_));
+    const size_t parts_at = own_bytes * static_cast<size_t>(threads);
+    bytes_ = parts_at + (cut_.by_span ? cut_.PartBytes() : 0) + kCacheLine;
+    uint8_t* lines = FirstLine(memory);
+    cells_ = reinterpret_cast<int32_t*>(lines + own_bytes * static_cast<size_t>(thread));
+    scratch_ = reinterpret_cast<uint8_t*>(cells_) + cell_bytes;
+    parts_ = reinterpret_cast<float*>(lines + parts_at);
   }
 
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return bytes_; }  // for all threads
   const Cut& cut() const { return cut_; }
 
-  // Computes a tile; of its spans only `span`, if that is not kAll; or merges them.
-  static constexpr int kAll = -2, kMerge = -1;
-  void Run(int index, int span, int thread) const {
-    uint8_t* own = Aligned() + thread_bytes_ * static_cast<size_t>(thread);
-    auto* cells = reinterpret_cast<int32_t*>(own);
-    AttentionTile tile;
-    int first_row, stream;
-    Describe(index, span, tile, first_row, stream);
-    if (span == kMerge) return kernels_.attend(shape_, tile, own + cell_bytes_);
-    const int memory_cells = static_cast<int>(op_->src[1]->ne[1]);
-    if (FindCells(tile, memory_cells, cells)) return Attend(tile, own);
-    const AttentionTile whole = tile;
-    for (int row = 0; row < whole.n_rows; ++row) {
-      TakeRow(whole, row, tile);
-      FindCells(tile, memory_cells, cells);
-      Attend(tile, own);
-    }
+  void Attend(int index) {
+    AttentionTile tile = Describe(index);
+    ForRows(index, tile, [&] { kernels_.attend(shape_, tile, scratch_); });
+  }
+
+  void AttendSpan(int index, int span) {
+    AttentionTile tile = Describe(index);
+    tile.parts = PartsOf(index);
+    tile.span = span;
+    ForRows(index, tile, [&] {
+      if (span * kSpanCells < tile.n_cells) return kernels_.attend(shape_, tile, scratch_);
+      for (int q = 0; q < tile.n_rows * tile.n_heads; ++q) {  // nothing to see there
+        tile.parts[static_cast<size_t>(span) * tile.span_stride + static_cast<size_t>(q) * tile.part_stride + 1] = 0.0f;
+      }
+    });
+  }
+
+  void MergeSpans(int index) {
+    AttentionTile tile = Describe(index);
+    tile.parts = PartsOf(index);
+    tile.span = -1;
+    kernels_.attend(shape_, tile, scratch_);
   }
 
  private:
-  uint8_t* Aligned() const { return reinterpret_cast<uint8_t*>(RoundUp(reinterpret_cast<size_t>(memory_))); }
+  float* PartsOf(int index) const { return parts_ + cut_.tile_parts * static_cast<size_t>(index); }
 
-  void Attend(AttentionTile& tile, uint8_t* own) const {
-    if (tile.parts != nullptr && tile.span * kSpanCells >= tile.n_cells) {
-      for (int q = 0; q < tile.n_rows * tile.n_heads; ++q) {  // nothing to see there
-        float* part =
-            tile.parts + static_cast<size_t>(tile.span) * tile.span_stride + static_cast<size_t>(q) * tile.part_stride;
-        part[1] = 0.0f;
-      }
-      return;
-    }
-    kernels_.attend(shape_, tile, own + cell_bytes_);
-  }
-
-  void Describe(int index, int span, AttentionTile& tile, int& first_row, int& stream) const {
+  // Heads of the same rows follow one another, so that a thread need not look at their masks again.
+  AttentionTile Describe(int index) const {
     const ggml_tensor *q = op_->src[0], *k = op_->src[1], *v = op_->src[2], *mask = op_->src[3];
-    const int row_tile = index % cut_.row_tiles, head_tile = index / cut_.row_tiles % cut_.head_tiles;
-    const int shared_head = index / (cut_.row_tiles * cut_.head_tiles) % cut_.shared_heads;
-    stream = index / (cut_.row_tiles * cut_.head_tiles * cut_.shared_heads);
-    first_row = row_tile * cut_.tile_rows;
+    const int all_heads = cut_.shared_heads * cut_.head_tiles;
+    const int shared_head = index % all_heads / cut_.head_tiles, head_tile = index % cut_.head_tiles;
+    const int row_tile = index / all_heads % cut_.row_tiles, stream = index / all_heads / cut_.row_tiles;
+    const int first_row = row_tile * cut_.tile_rows, first_in_group = head_tile * cut_.tile_heads;
+    AttentionTile tile{};
     tile.n_rows = std::min(cut_.tile_rows, cut_.rows - first_row);
-    const int first_in_group = head_tile * cut_.tile_heads;
     tile.n_heads = std::min(cut_.tile_heads, cut_.group_heads - first_in_group);
     tile.first_head = shared_head * cut_.group_heads + first_in_group;
-    tile.keys = At<uint8_t>(k, 0, shared_head, stream);
-    tile.values = At<uint8_t>(v, 0, shared_head, stream);
+    tile.keys = RowOf<const uint8_t>(k, 0, shared_head, stream);
+    tile.values = RowOf<const uint8_t>(v, 0, shared_head, stream);
     for (int row = 0; row < tile.n_rows; ++row) {
-      tile.mask[row] = mask ? At<uint16_t>(mask, first_row + row, 0, stream % mask->ne[3]) : nullptr;
+      tile.mask[row] = mask ? RowOf<const uint16_t>(mask, first_row + row, 0, stream % mask->ne[3]) : nullptr;
       for (int head = 0; head < tile.n_heads; ++head) {
         const int query = row * tile.n_heads + head;
-        tile.queries[query] = At<float>(q, first_row + row, tile.first_head + head, stream);
-        // dst: [value, head, row, stream]
-        tile.out[query] = const_cast<float*>(At<float>(op_, tile.first_head + head, first_row + row, stream));
+        tile.queries[query] = RowOf<const float>(q, first_row + row, tile.first_head + head, stream);
+        tile.out[query] = RowOf<float>(op_, tile.first_head + head, first_row + row, stream);
       }
     }
     for (int head = 0; head < tile.n_heads; ++head)
       tile.slopes[head] = SlopeOf(op_, tile.first_head + head, cut_.heads);
-    tile.parts = span == kAll
-                     ? nullptr
-                     : reinterpret_cast<float*>(Aligned() + parts_at_) + cut_.tile_parts * static_cast<size_t>(index);
     tile.part_stride = cut_.part_stride;
     tile.span_stride = cut_.part_stride * static_cast<size_t>(cut_.tile_rows * cut_.tile_heads);
-    tile.span = span;
     tile.n_spans = cut_.spans;
+    return tile;
   }
 
-  static void TakeRow(const AttentionTile& whole, int row, AttentionTile& tile) {
-    tile = whole;
-    tile.n_rows = 1;
-    tile.mask[0] = whole.mask[row];
-    const int first = row * whole.n_heads;
-    std::copy_n(whole.queries + first, whole.n_heads, tile.queries);
-    std::copy_n(whole.out + first, whole.n_heads, tile.out);
-    if (whole.parts != nullptr) tile.parts = whole.parts + static_cast<size_t>(first) * whole.part_stride;
+  // Calls `attend` with the tile's cells set: once, or for each row by itself where they see different cells.
+  template <typename Function>
+  void ForRows(int index, AttentionTile& tile, Function attend) {
+    const int rows_of = index / (cut_.shared_heads * cut_.head_tiles);
+    if (rows_of != viewed_rows_ || !view_.common) {
+      view_ = FindCells(tile.mask, tile.n_rows, memory_cells_, cells_);
+      viewed_rows_ = rows_of;
+    }
+    if (view_.common) {
+      See(view_, tile);
+      attend();
+      return;
+    }
+    const AttentionTile whole = tile;
+    for (int row = 0; row < whole.n_rows; ++row) {
+      tile.n_rows = 1;
+      tile.mask[0] = whole.mask[row];
+      const int first = row * whole.n_heads;
+      std::copy_n(whole.queries + first, whole.n_heads, tile.queries);
+      std::copy_n(whole.out + first, whole.n_heads, tile.out);
+      if (whole.parts != nullptr) tile.parts = whole.parts + static_cast<size_t>(first) * whole.part_stride;
+      See(FindCells(tile.mask, 1, memory_cells_, cells_), tile);
+      attend();
+    }
+  }
+
+  void See(const View& view, AttentionTile& tile) const {
+    tile.cells = cells_;
+    tile.n_cells = view.n_cells;
+    tile.biased = view.biased;
+    std::copy_n(view.seen, tile.n_rows, tile.seen);
   }
 
   const KernelSet& kernels_;
   const ggml_tensor* op_;
   const Cut cut_;
   const AttentionShape shape_;
-  uint8_t* memory_;
-  size_t cell_bytes_, thread_bytes_, parts_at_, bytes_;
+  const int memory_cells_;
+  size_t bytes_;
+  int32_t* cells_;
+  uint8_t* scratch_;
+  float* parts_;
+  View view_{};
+  int viewed_rows_ = -1;
 };
 
 }  // namespace
 
 bool CanAttend(const ggml_tensor* op) {
+  if (ggml_is_empty(op)) return false;
   const ggml_tensor *q = op->src[0], *k = op->src[1], *v = op->src[2], *mask = op->src[3], *sinks = op->src[4];
   if (q->type != GGML_TYPE_F32 || q->nb[0] != sizeof(float) || op->type != GGML_TYPE_F32 || !CanRead(k) ||
       !CanRead(v)) {
@@ -262,25 +287,22 @@ bool CanAttend(const ggml_tensor* op) {
 }
 
 size_t AttentionWorkBytes(const KernelSet& kernels, const ggml_tensor* op, int threads) {
-  return Work(kernels, op, threads, nullptr).bytes();
+  return Worker(kernels, op, threads, 0, nullptr).bytes();
 }
 
 void ComputeAttention(const KernelSet& kernels, const ggml_compute_params* params, ggml_tensor* op) {
-  const Work work(kernels, op, params->nth, params->wdata);
-  GGML_ASSERT(work.bytes() <= params->wsize);
-  const Cut& cut = work.cut();
-  const auto run = [&](int jobs, auto job) {
+  Worker worker(kernels, op, params->nth, params->ith, params->wdata);
+  GGML_ASSERT(worker.bytes() <= params->wsize);
+  const Cut& cut = worker.cut();
+  const auto share = [&](int jobs, auto job) {
     if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
     ggml_barrier(params->threadpool);
     for (int i = params->ith; i < jobs; i = ggml_threadpool_chunk_add(params->threadpool, 1)) job(i);
   };
-  if (!cut.by_span) {
-    run(cut.tiles, [&](int i) { work.Run(i, Work::kAll, params->ith); });
-    return;
-  }
-  run(cut.tiles * cut.spans, [&](int i) { work.Run(i / cut.spans, i % cut.spans, params->ith); });
+  if (!cut.by_span) return share(cut.tiles, [&](int i) { worker.Attend(i); });
+  share(cut.tiles * cut.spans, [&](int i) { worker.AttendSpan(i / cut.spans, i % cut.spans); });
   ggml_barrier(params->threadpool);
-  run(cut.tiles, [&](int i) { work.Run(i, Work::kMerge, params->ith); });
+  share(cut.tiles, [&](int i) { worker.MergeSpans(i); });
 }
 
 }  // namespace outrider::kernels

@@ -49,16 +49,16 @@ struct Blocks32 {
     }
     const float most = S::LargestOf(largest);
     const typename S::Floats inverse = S::Broadcast(most != 0.0f ? 127.0f / most : 0.0f);
-    int32_t sum = 0;
+    uint32_t sum = 0;  // of NaNs it wraps around
 #pragma GCC unroll 4
     for (int p = 0; p < kParts; ++p) {
       const typename S::Ints values = S::Round(S::Multiply(part[p], inverse));
       S::StoreI8(reinterpret_cast<int8_t*>(block) + 32 * column + p * S::kLanes, values);
-      sum += S::SumOf(values);
+      sum += static_cast<uint32_t>(S::SumOf(values));
     }
     const float scale = S::RoundToHalf(most / 127.0f);
     reinterpret_cast<float*>(block + 32 * columns)[column] = scale;
-    return {scale, sum, reinterpret_cast<int32_t*>(block + 36 * columns) + column};
+    return {scale, static_cast<int32_t>(sum), reinterpret_cast<int32_t*>(block + 36 * columns) + column};
   }
 };
 
@@ -143,7 +143,8 @@ struct Format32 {
     if constexpr (kHasMins) {
       *reinterpret_cast<float*>(written.sum_at) = written.scale * static_cast<float>(written.sum);
     } else {
-      *written.sum_at = Weights::kSmall || S::kOffsetDot ? -Weights::kOffset * written.sum : 0;
+      constexpr uint32_t kOffset = Weights::kSmall || S::kOffsetDot ? Weights::kOffset : 0;
+      *written.sum_at = static_cast<int32_t>(0U - kOffset * static_cast<uint32_t>(written.sum));
     }
   }
 
@@ -202,13 +203,13 @@ struct Blocks256 {
     }
     auto* values = reinterpret_cast<int8_t*>(block) + 256 * column;
     for (int part = 0; part < 16; ++part) {
-      int32_t sum = 0;
+      uint32_t sum = 0;
       for (int i = 0; i < 16; i += S::kLanes) {
         const auto quantized = S::Round(S::Multiply(S::Load(x + 16 * part + i), S::Broadcast(inverse)));
         S::StoreI8(values + 16 * part + i, quantized);
-        sum += S::SumOf(quantized);
+        sum += static_cast<uint32_t>(S::SumOf(quantized));
       }
-      sums[part] = sum;
+      sums[part] = static_cast<int32_t>(sum);
     }
     reinterpret_cast<float*>(block + 256 * columns)[column] = scale;
   }
@@ -235,7 +236,9 @@ struct FormatQ45K {
     int32_t sums[16];
     Panel::Write(x, block, columns, column, sums);
     auto* tail = reinterpret_cast<int16_t*>(Panel::TailOf(block, columns, column));
-    for (int p = 0; p < 8; ++p) tail[p] = static_cast<int16_t>(sums[2 * p] + sums[2 * p + 1]);
+    for (int p = 0; p < 8; ++p) {
+      tail[p] = static_cast<int16_t>(static_cast<uint32_t>(sums[2 * p]) + static_cast<uint32_t>(sums[2 * p + 1]));
+    }
   }
 
   // Scales and mins of the parts, a byte each: [part][row].
@@ -333,7 +336,9 @@ struct FormatQ6K {
     int32_t sums[16];
     Panel::Write(x, block, columns, column, sums);
     auto* tail = reinterpret_cast<int32_t*>(Panel::TailOf(block, columns, column));
-    for (int p = 0; p < 16; ++p) tail[p] = -32 * sums[p];
+    for (int p = 0; p < 16; ++p) {
+      tail[p] = static_cast<int32_t>(0U - 32U * static_cast<uint32_t>(sums[p]));
+    }
   }
 
   // Part p of a group of 64: quads 4p to 4p + 3.

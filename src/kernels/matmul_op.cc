@@ -6,20 +6,12 @@
 #include <cstring>
 
 #include "kernels/layout.h"
+#include "kernels/work_memory.h"
 
 namespace outrider::kernels {
 namespace {
 
-constexpr size_t kLine = 64;
 constexpr int64_t kChunksPerThread = 8;
-
-size_t RoundUp(size_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
-}
-
-uint8_t* Aligned(void* memory) {
-  return reinterpret_cast<uint8_t*>(RoundUp(reinterpret_cast<size_t>(memory)));
-}
 
 // Columns of the panel that starts at `first` of `columns`: as wide as kernels are, and never 9 to 15.
 int PanelWidth(const MatmulKernels& kernels, int64_t first, int64_t columns) {
@@ -32,57 +24,61 @@ size_t PanelBytes(const MatmulKernels& kernels, int64_t blocks, int64_t columns)
   return kernels.column_block_bytes * static_cast<size_t>(blocks * columns);
 }
 
-char* RowAt(const ggml_tensor* tensor, int64_t i1, int64_t i2, int64_t i3) {
-  return static_cast<char*>(tensor->data) + i1 * static_cast<int64_t>(tensor->nb[1]) +
-         i2 * static_cast<int64_t>(tensor->nb[2]) + i3 * static_cast<int64_t>(tensor->nb[3]);
-}
-
-// One matrix times some columns, which may lie anywhere.
+// One matrix times some of the operation's columns. Its columns are cut into panels by themselves, so that a panel
+// belongs to one matrix.
 struct Product {
   const uint8_t* weights;  // tiles
-  int64_t first_column;    // of the operation's columns in the order of the panels
+  int64_t first_column;    // in the order of the panels
   int64_t columns;
 };
 
-// The columns of an operation, in the order in which they are quantised: where each is read and written.
-class Columns {
+// MUL_MAT: columns in their order in memory; matrix m takes an equal share of them, one after the other.
+class EqualShares {
  public:
-  Columns(const ggml_tensor* op) : op_(op) {}
-  const float* In(int64_t c) const {
-    const ggml_tensor* x = op_->src[1];
-    return reinterpret_cast<const float*>(RowAt(x, c % x->ne[1], c / x->ne[1] % x->ne[2], c / (x->ne[1] * x->ne[2])));
+  explicit EqualShares(const ggml_tensor* op) : op_(op) {}
+  int64_t matrices() const { return op_->src[0]->ne[2]; }
+  Product ProductOf(int64_t matrix) const {
+    const int64_t share = ggml_nrows(op_->src[1]) / matrices();
+    return {RowOf<const uint8_t>(op_->src[0], 0, matrix, 0), matrix * share, share};
   }
-  float* Out(int64_t c) const {
-    return reinterpret_cast<float*>(
-        RowAt(op_, c % op_->ne[1], c / op_->ne[1] % op_->ne[2], c / (op_->ne[1] * op_->ne[2])));
-  }
+  const float* In(int64_t column) const { return Row<const float>(op_->src[1], column); }
+  float* Out(int64_t column) const { return Row<float>(op_, column); }
 
  private:
+  template <typename T>
+  static T* Row(const ggml_tensor* t, int64_t i) {
+    return RowOf<T>(t, i % t->ne[1], i / t->ne[1] % t->ne[2], i / (t->ne[1] * t->ne[2]));
+  }
   const ggml_tensor* op_;
 };
 
-// The same for MUL_MAT_ID: pairs of a token and one of the experts it was given to, ordered by expert.
+// MUL_MAT_ID: a column is a token and one of the experts it was given to; ordered by expert.
 struct Choice {
   int32_t slot;  // which of the token's experts
   int32_t token;
 };
-class ChosenColumns {
+class ByExpert {
  public:
-  ChosenColumns(const ggml_tensor* op, const Choice* choices) : op_(op), choices_(choices) {}
-  const float* In(int64_t c) const {
-    const ggml_tensor* x = op_->src[1];
-    return reinterpret_cast<const float*>(RowAt(x, choices_[c].slot % x->ne[1], choices_[c].token, 0));
+  ByExpert(const ggml_tensor* op, const Choice* choices, const int32_t* starts)
+      : op_(op), choices_(choices), starts_(starts) {}
+  int64_t matrices() const { return op_->src[0]->ne[2]; }
+  Product ProductOf(int64_t expert) const {
+    return {RowOf<const uint8_t>(op_->src[0], 0, expert, 0), starts_[expert], starts_[expert + 1] - starts_[expert]};
   }
-  float* Out(int64_t c) const { return reinterpret_cast<float*>(RowAt(op_, choices_[c].slot, choices_[c].token, 0)); }
+  const float* In(int64_t c) const {
+    return RowOf<const float>(op_->src[1], choices_[c].slot % op_->src[1]->ne[1], choices_[c].token, 0);
+  }
+  float* Out(int64_t c) const { return RowOf<float>(op_, choices_[c].slot, choices_[c].token, 0); }
 
  private:
   const ggml_tensor* op_;
   const Choice* choices_;
+  const int32_t* starts_;
 };
 
-// Each product's columns are cut into panels by themselves, so that a panel belongs to one matrix.
-template <typename ColumnSet>
-void Quantize(const MatmulKernels& kernels, const Product& product, int64_t blocks, const ColumnSet& columns,
+// A thread's share of quantising the columns of a product.
+template <typename Columns>
+void Quantize(const MatmulKernels& kernels, const Product& product, int64_t blocks, const Columns& columns,
               uint8_t* panels, int thread, int threads) {
   const int64_t units = product.columns * blocks;
   const int64_t from = units * thread / threads, to = units * (thread + 1) / threads;
@@ -102,10 +98,10 @@ void Quantize(const MatmulKernels& kernels, const Product& product, int64_t bloc
   }
 }
 
-template <typename ColumnSet>
-void Multiply(const MatmulKernels& kernels, const Product& product, int64_t blocks, int64_t row_values,
-              const ColumnSet& columns, const uint8_t* panels, int64_t first_tile, int64_t last_tile) {
-  const size_t tile_bytes = TileBytes(kernels.type, row_values);
+template <typename Columns>
+void MultiplyTiles(const MatmulKernels& kernels, const Product& product, int64_t blocks, const Columns& columns,
+                   const uint8_t* panels, int64_t first_tile, int64_t last_tile) {
+  const size_t tile_bytes = TileBytes(kernels.type, blocks * kernels.block_values);
   for (int64_t tile = first_tile; tile < last_tile; ++tile) {
     const uint8_t* weights = product.weights + static_cast<size_t>(tile) * tile_bytes;
     for (int64_t first = 0; first < product.columns;) {
@@ -118,19 +114,23 @@ void Multiply(const MatmulKernels& kernels, const Product& product, int64_t bloc
   }
 }
 
-void MultiplyMatrix(const MatmulKernels& kernels, const ggml_compute_params* params, ggml_tensor* op) {
-  const ggml_tensor *w = op->src[0], *x = op->src[1];
+template <typename Columns>
+void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params, const ggml_tensor* op,
+                 const Columns& columns, uint8_t* panels) {
+  const ggml_tensor* w = op->src[0];
   const int64_t blocks = w->ne[0] / kernels.block_values, tiles = w->ne[1] / kTileRows;
-  const Columns columns(op);
-  const Product product{static_cast<const uint8_t*>(w->data), 0, ggml_nrows(x)};
-  uint8_t* panels = Aligned(params->wdata);
-  Quantize(kernels, product, blocks, columns, panels, params->ith, params->nth);
+  for (int64_t m = 0; m < columns.matrices(); ++m) {
+    Quantize(kernels, columns.ProductOf(m), blocks, columns, panels, params->ith, params->nth);
+  }
   if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
   ggml_barrier(params->threadpool);
-  const int64_t step =
-      std::max<int64_t>(1, (tiles + kChunksPerThread * params->nth - 1) / (kChunksPerThread * params->nth));
-  for (int64_t chunk = params->ith; chunk * step < tiles; chunk = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-    Multiply(kernels, product, blocks, w->ne[0], columns, panels, chunk * step, std::min(tiles, (chunk + 1) * step));
+  const int64_t wanted = kChunksPerThread * params->nth, step = std::max<int64_t>(1, (tiles + wanted - 1) / wanted);
+  const int64_t chunks = (tiles + step - 1) / step;  // of a matrix
+  for (int64_t chunk = params->ith; chunk < chunks * columns.matrices();
+       chunk = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+    const int64_t first = chunk % chunks * step;
+    MultiplyTiles(kernels, columns.ProductOf(chunk / chunks), blocks, columns, panels, first,
+                  std::min(tiles, first + step));
   }
 }
 
@@ -140,15 +140,15 @@ struct ExpertWork {
   size_t starts_at, panels_at;
   explicit ExpertWork(const ggml_tensor* op)
       : experts(op->src[0]->ne[2]), pairs(op->src[2]->ne[0] * op->src[2]->ne[1]) {
-    starts_at = RoundUp(static_cast<size_t>(pairs) * sizeof(Choice));
-    panels_at = starts_at + RoundUp(static_cast<size_t>(experts + 1) * sizeof(int32_t));
+    starts_at = InLines(static_cast<size_t>(pairs) * sizeof(Choice));
+    panels_at = starts_at + InLines(static_cast<size_t>(experts + 1) * sizeof(int32_t));
   }
 };
 
 void OrderByExpert(const ggml_tensor* ids, int64_t experts, Choice* choices, int32_t* starts) {
   const auto expert_of = [&](int64_t slot, int64_t token) {
     int32_t expert;
-    std::memcpy(&expert, RowAt(ids, token, 0, 0) + slot * static_cast<int64_t>(ids->nb[0]), sizeof expert);
+    std::memcpy(&expert, RowOf<const char>(ids, token, 0, 0) + slot * static_cast<int64_t>(ids->nb[0]), sizeof expert);
     GGML_ASSERT(expert >= 0 && expert < experts);
     return expert;
   };
@@ -168,36 +168,13 @@ void OrderByExpert(const ggml_tensor* ids, int64_t experts, Choice* choices, int
 }
 
 void MultiplyByExperts(const MatmulKernels& kernels, const ggml_compute_params* params, ggml_tensor* op) {
-  const ggml_tensor *w = op->src[0], *ids = op->src[2];
-  const int64_t blocks = w->ne[0] / kernels.block_values, tiles = w->ne[1] / kTileRows;
   const ExpertWork work(op);
-  uint8_t* memory = Aligned(params->wdata);
+  uint8_t* memory = FirstLine(params->wdata);
   auto* choices = reinterpret_cast<Choice*>(memory);
   auto* starts = reinterpret_cast<int32_t*>(memory + work.starts_at);
-  uint8_t* panels = memory + work.panels_at;
-  if (params->ith == 0) {
-    OrderByExpert(ids, work.experts, choices, starts);
-    ggml_threadpool_chunk_set(params->threadpool, params->nth);
-  }
+  if (params->ith == 0) OrderByExpert(op->src[2], work.experts, choices, starts);
   ggml_barrier(params->threadpool);
-  const ChosenColumns columns(op, choices);
-  const auto product_of = [&](int64_t expert) {
-    return Product{static_cast<const uint8_t*>(w->data) + static_cast<size_t>(expert) * w->nb[2], starts[expert],
-                   starts[expert + 1] - starts[expert]};
-  };
-  for (int64_t e = 0; e < work.experts; ++e) {
-    Quantize(kernels, product_of(e), blocks, columns, panels, params->ith, params->nth);
-  }
-  ggml_barrier(params->threadpool);
-  const int64_t chunks = kChunksPerThread * params->nth, step = std::max<int64_t>(1, (tiles + chunks - 1) / chunks);
-  const int64_t expert_chunks = (tiles + step - 1) / step;
-  for (int64_t chunk = params->ith; chunk < expert_chunks * work.experts;
-       chunk = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-    const Product product = product_of(chunk / expert_chunks);
-    if (product.columns == 0) continue;
-    const int64_t first = chunk % expert_chunks * step;
-    Multiply(kernels, product, blocks, w->ne[0], columns, panels, first, std::min(tiles, first + step));
-  }
+  MultiplyAll(kernels, params, op, ByExpert(op, choices, starts), memory + work.panels_at);
 }
 
 }  // namespace
@@ -205,22 +182,26 @@ void MultiplyByExperts(const MatmulKernels& kernels, const ggml_compute_params* 
 bool CanMultiply(const ggml_tensor* op) {
   const ggml_tensor *w = op->src[0], *x = op->src[1];
   if (!HasLayout(w) || x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float) || op->type != GGML_TYPE_F32) return false;
-  if (op->op == GGML_OP_MUL_MAT) return w->ne[2] == 1;
+  if (op->op == GGML_OP_MUL_MAT) return w->ne[2] == 1 || (x->ne[3] == 1 && x->ne[2] % w->ne[2] == 0);
   return op->op == GGML_OP_MUL_MAT_ID && x->ne[3] == 1 && op->src[2]->type == GGML_TYPE_I32;
 }
 
 size_t MatmulWorkBytes(const KernelSet& set, const ggml_tensor* op) {
   const MatmulKernels& kernels = *set.ForType(op->src[0]->type);
   const int64_t blocks = op->src[0]->ne[0] / kernels.block_values;
-  if (op->op == GGML_OP_MUL_MAT) return PanelBytes(kernels, blocks, ggml_nrows(op->src[1])) + kLine;
+  if (op->op == GGML_OP_MUL_MAT) return PanelBytes(kernels, blocks, ggml_nrows(op->src[1])) + kCacheLine;
   const ExpertWork work(op);
-  return work.panels_at + PanelBytes(kernels, blocks, work.pairs) + kLine;
+  return work.panels_at + PanelBytes(kernels, blocks, work.pairs) + kCacheLine;
 }
 
 void ComputeMatmul(const KernelSet& set, const ggml_compute_params* params, ggml_tensor* op) {
+  GGML_ASSERT(CanMultiply(op) && MatmulWorkBytes(set, op) <= params->wsize);
   const MatmulKernels& kernels = *set.ForType(op->src[0]->type);
-  GGML_ASSERT(MatmulWorkBytes(set, op) <= params->wsize);
-  op->op == GGML_OP_MUL_MAT ? MultiplyMatrix(kernels, params, op) : MultiplyByExperts(kernels, params, op);
+  if (op->op == GGML_OP_MUL_MAT) {
+    MultiplyAll(kernels, params, op, EqualShares(op), FirstLine(params->wdata));
+  } else {
+    MultiplyByExperts(kernels, params, op);
+  }
 }
 
 }  // namespace outrider::kernels

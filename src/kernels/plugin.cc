@@ -27,7 +27,7 @@ uint64_t BitOf(ggml_type type) {
   return uint64_t{1} << type;
 }
 
-std::atomic<bool> takes_attention = false;
+std::atomic<bool> attention_is_ours = false;
 std::atomic<const KernelSet*> current = nullptr;
 
 const KernelSet* Current() {
@@ -61,32 +61,35 @@ bool IsProduct(const ggml_tensor* op) {
   return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
 }
 
-bool HoldsWeightsOf(const ggml_tensor* op) {
-  return IsProduct(op) && op->src[0]->buffer != nullptr && op->src[0]->buffer->buft == BufferType();
-}
+// Marks in a tensor's `extra`: how weights that we hold lie in memory.
+char tiles_mark, as_they_are_mark;
 
-// Whether weights we hold are in our layout: all that can be are, unless they were taken as they are.
+bool IsOurs(const ggml_tensor* weights) {
+  return weights->buffer != nullptr && weights->buffer->buft == BufferType();
+}
 bool IsInTiles(const ggml_tensor* weights) {
-  return weights->extra == nullptr && HasLayout(weights);
+  return weights->extra == &tiles_mark;
 }
 
 class Plugin : public ggml::cpu::extra_buffer_type {
-  // Asked twice: by the loader for each weight, with an empty buffer, and by the scheduler for each operation.
+  // Asked by the loader for each weight, with an empty buffer, and by the scheduler for each operation.
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
-    if (!HoldsWeightsOf(op)) return false;
+    if (!IsProduct(op) || !IsOurs(op->src[0])) return false;
     const ggml_tensor* weights = op->src[0];
     if (op->src[1]->buffer != nullptr && !ggml_backend_buft_is_host(op->src[1]->buffer->buft)) return false;
     const bool loading = weights->buffer->size == 0;
-    if (!loading) return true;
-    if ((wanted.in_tiles & BitOf(weights->type)) != 0 && CanMultiply(op)) return true;
-    return (wanted.as_they_are & BitOf(weights->type)) != 0;
+    if (!loading) return !IsInTiles(weights) || CanMultiply(op);
+    const uint64_t type = BitOf(weights->type);
+    if ((wanted.in_tiles & type) != 0 && HasLayout(weights)) return CanMultiply(op);
+    return (wanted.as_they_are & type) != 0;
   }
 
   ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
     if (op->op == GGML_OP_FLASH_ATTN_EXT) {
-      return takes_attention.load(std::memory_order_relaxed) && CanAttend(op) ? &attention_ : nullptr;
+      return attention_is_ours.load(std::memory_order_relaxed) && CanAttend(op) ? &attention_ : nullptr;
     }
-    return HoldsWeightsOf(op) && IsInTiles(op->src[0]) ? &matmul_ : nullptr;
+    if (!IsProduct(op) || !IsOurs(op->src[0]) || !IsInTiles(op->src[0])) return nullptr;
+    return &matmul_;
   }
 
   MatmulTraits matmul_;
@@ -103,11 +106,15 @@ size_t Alignment(ggml_backend_buffer_type_t) {
   return 64;
 }
 
-// `extra` marks weights that stay as they are.
 ggml_status InitTensor(ggml_backend_buffer_t, ggml_tensor* tensor) {
-  static char mark;
-  const uint64_t only_as_they_are = wanted.as_they_are & ~wanted.in_tiles;
-  tensor->extra = (only_as_they_are & BitOf(tensor->type)) != 0 ? &mark : nullptr;
+  if (const ggml_tensor* whole = tensor->view_src; whole != nullptr) {
+    tensor->extra = whole->extra;
+    // Part of a matrix in tiles cannot be told from the whole by its bytes.
+    GGML_ASSERT(!IsInTiles(whole) || (tensor->view_offs == 0 && ggml_are_same_shape(tensor, whole)));
+    return GGML_STATUS_SUCCESS;
+  }
+  const bool only_as_it_is = (wanted.as_they_are & ~wanted.in_tiles & BitOf(tensor->type)) != 0;
+  tensor->extra = HasLayout(tensor) && !only_as_it_is ? &tiles_mark : &as_they_are_mark;
   return GGML_STATUS_SUCCESS;
 }
 
@@ -121,13 +128,18 @@ void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, siz
   Pack(tensor->type, data, ggml_nrows(tensor), tensor->ne[0], to);
 }
 
+void GetTensor(ggml_backend_buffer_t, const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
+  GGML_ASSERT(!IsInTiles(tensor));  // nobody asks for weights back
+  std::memcpy(data, static_cast<const uint8_t*>(tensor->data) + offset, size);
+}
+
 ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, size_t size) {
   ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
   if (buffer == nullptr) return nullptr;
   buffer->buft = type;
   buffer->iface.init_tensor = InitTensor;
   buffer->iface.set_tensor = SetTensor;
-  buffer->iface.get_tensor = nullptr;
+  buffer->iface.get_tensor = GetTensor;
   buffer->iface.cpy_tensor = nullptr;
   return buffer;
 }
@@ -190,20 +202,41 @@ void Install() {
   });
 }
 
-TakeWeights::TakeWeights(std::span<const ggml_type> in_tiles, std::span<const ggml_type> as_they_are) {
+TakeWeights::TakeWeights(std::span<const ggml_type> in_tiles, std::span<const ggml_type> as_they_are)
+    : in_tiles_before_(wanted.in_tiles), as_they_are_before_(wanted.as_they_are) {
+  wanted = {};
   if (KernelSetsOfThisCpu()[0] == nullptr) return;
   for (ggml_type type : in_tiles) wanted.in_tiles |= BitOf(type);
   for (ggml_type type : as_they_are) wanted.as_they_are |= BitOf(type);
 }
 TakeWeights::~TakeWeights() {
-  wanted = {};
+  wanted = {in_tiles_before_, as_they_are_before_};
 }
 
-void TakeAttention(bool take) {
-  takes_attention = take && KernelSetsOfThisCpu()[0] != nullptr;
+namespace {
+std::mutex holds_mutex;
+int holds = 0;
+}  // namespace
+
+std::unique_ptr<AttentionHold> AttentionHold::Take(bool ours) {
+  const std::lock_guard lock(holds_mutex);
+  const bool possible = ours && KernelSetsOfThisCpu()[0] != nullptr;
+  if (holds > 0 && attention_is_ours != possible) return nullptr;
+  attention_is_ours = possible;
+  ++holds;
+  return std::unique_ptr<AttentionHold>(new AttentionHold());
 }
-bool TakesAttention() {
-  return takes_attention;
+AttentionHold::~AttentionHold() {
+  const std::lock_guard lock(holds_mutex);
+  if (--holds == 0) attention_is_ours = false;
+}
+
+bool AttentionIsHeld() {
+  const std::lock_guard lock(holds_mutex);
+  return holds > 0;
+}
+bool AttentionIsOurs() {
+  return attention_is_ours;
 }
 
 }  // namespace outrider::kernels

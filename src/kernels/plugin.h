@@ -5,12 +5,14 @@
 
 #include <ggml-backend.h>
 
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
 namespace outrider::kernels {
 
-// The best instruction set this CPU has kernels for ("avx512-vnni", "avx2"); "" if there is none.
+// The instruction set in use ("avx512-vnni", "avx2"), the best one this CPU has kernels for; "" if there are none.
 std::string_view InstructionSet();
 
 // Makes the buffer type known to ggml. Must come before the first model is loaded, since ggml copies its list then;
@@ -31,12 +33,26 @@ class TakeWeights {
   ~TakeWeights();
   TakeWeights(const TakeWeights&) = delete;
   TakeWeights& operator=(const TakeWeights&) = delete;
+
+ private:
+  uint64_t in_tiles_before_, as_they_are_before_;
 };
 
-// Whether attention in this process is ours wherever we can do it. Off at the start. Not to be changed while a context
-// computes.
-void TakeAttention(bool take);
-bool TakesAttention();
+// Whether attention in this process is ours wherever we can do it. Nothing in the operation says whose it is, so it is
+// one choice for all models: held while one of them lives, and changed only when none does. Off at the start.
+class AttentionHold {
+ public:
+  // Null if others hold the opposite choice.
+  static std::unique_ptr<AttentionHold> Take(bool ours);
+  ~AttentionHold();
+  AttentionHold(const AttentionHold&) = delete;
+  AttentionHold& operator=(const AttentionHold&) = delete;
+
+ private:
+  AttentionHold() = default;
+};
+bool AttentionIsHeld();
+bool AttentionIsOurs();
 
 // For tests and benchmarks: another of the sets this CPU can run (kernel_set.h); "" for the best one. False if there is
 // none of that name.

@@ -59,7 +59,7 @@ struct Avx2 {
   OUTRIDER_INLINE void DotOffset(Ints& sum, Bytes w, const int8_t* x) {
     const __m256i four = FourOf(x);
     const __m256i weights = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
-    const __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(four), _mm256_sign_epi8(weights, four));
+    const __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(four, weights));
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
   }
   OUTRIDER_INLINE void DotPairs(Ints& sum, Ints w, const int16_t* x) {

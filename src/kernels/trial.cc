@@ -41,7 +41,7 @@ bool AreFasterFor(ggml_type type) {
     operation->SetResult(ggml_mul_mat(operation->context(), w, x));
     return operation;
   };
-  for (int64_t columns : {1, 4}) {
+  for (int64_t columns : {1, 4, 64}) {
     const auto ours = product(BufferType(), columns), ggml = product(GgmlBufferType(type, kRowValues, kRows), columns);
     Best best;
     for (int round = 0; round < kRounds; ++round) {
@@ -56,7 +56,6 @@ bool AreFasterFor(ggml_type type) {
 bool AreFasterForAttention() {
   if (InstructionSet().empty()) return false;
   constexpr int64_t kHeadValues = 64, kHeads = 6, kSharedHeads = 2, kCells = 512;
-  const bool before = TakesAttention();
   bool win = true;
   for (int64_t rows : {1, 4}) {
     Operation operation;
@@ -74,14 +73,15 @@ bool AreFasterForAttention() {
     operation.SetResult(ggml_flash_attn_ext(context, q, k, v, nullptr, 0.125f, 0.0f, 0.0f));
     Best best;
     for (int round = 0; round < kRounds; ++round) {
-      TakeAttention(true);
-      best.ours = std::min(best.ours, Seconds(operation));
-      TakeAttention(false);
-      best.ggml = std::min(best.ggml, Seconds(operation));
+      for (const bool ours : {true, false}) {
+        const auto hold = AttentionHold::Take(ours);
+        if (hold == nullptr) return AttentionIsOurs();  // somebody has chosen meanwhile
+        double& fastest = ours ? best.ours : best.ggml;
+        fastest = std::min(fastest, Seconds(operation));
+      }
     }
     win = win && best.OursWin();
   }
-  TakeAttention(before);
   return win;
 }
 

@@ -5,11 +5,11 @@
 
 namespace outrider::kernels {
 
-// Weights of this type: one column and four, one thread. Ours need not win by much to be chosen, and a draw is ours:
-// with them a column's result does not depend on the others.
+// Weights of this type: one column, four and 64, one thread. Ours need not win by much to be chosen, and a draw is
+// ours: with them a column's result does not depend on the others.
 bool AreFasterFor(ggml_type type);
 
-// Attention over f16 memory, for one row and four.
+// Attention over f16 memory, for one row and four. Where models already hold a choice (plugin.h), that choice.
 bool AreFasterForAttention();
 
 }  // namespace outrider::kernels

@@ -156,6 +156,15 @@ std::string LlamaVersion() {
   return llama_version();
 }
 
+uint64_t AvailableMemory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, line; file >> name; std::getline(file, line)) {
+    uint64_t kibibytes;
+    if (name == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
+}
+
 int PhysicalCores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

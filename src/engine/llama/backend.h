@@ -4,6 +4,7 @@
 
 #include <ggml-backend.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ std::string DeviceSummary();
 Result<ggml_backend_buffer_type_t> FindBufferType(const std::string& name);
 
 std::string LlamaVersion();  // "0.5.0"
+
+uint64_t AvailableMemory();  // bytes that could be had without swapping; 0 if the system does not say
 
 int PhysicalCores();  // that this process may run on, at least 1
 

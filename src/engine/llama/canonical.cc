@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 
+#include "base/log.h"
+#include "engine/llama/backend.h"
 #include "engine/llama/width_probe.h"
 #include "kernels/layout.h"
-#include "kernels/trial.h"
+#include "kernels/plugin.h"
 
 namespace outrider {
 namespace {
@@ -55,6 +57,20 @@ std::string Caveat(const ContextSettings& settings, bool our_attention) {
   return "";
 }
 
+// Weights in our layout are memory of this process, whereas those of a mapped file are pages that the system may drop:
+// a model larger than the memory runs mapped, if slowly.
+bool TooLargeToCopy(const ModelOptions& options) {
+  if (options.kernels != Kernels::kAuto || !options.mmap) return false;
+  constexpr double kShare = 0.8;
+  const uint64_t available = AvailableMemory(), needed = FileBytes(options.path);
+  if (available == 0 || static_cast<double>(needed) < kShare * static_cast<double>(available)) return false;
+  LogInfo(
+      "kernels: ggml's, since a copy of the model's {:.1f} GB would not fit into {:.1f} GB (--kernels outrider forces "
+      "it)",
+      static_cast<double>(needed) / 1e9, static_cast<double>(available) / 1e9);
+  return true;
+}
+
 }  // namespace
 
 std::string OtherDevice(const ModelOptions& options) {
@@ -73,7 +89,7 @@ std::string OtherDevice(const ModelOptions& options) {
   return "";
 }
 
-WeightSettings ChooseWeightSettings(const ModelOptions& options) {
+WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& trials) {
   WeightSettings settings{options.repack, {}, {}, ""};
   const std::string device = OtherDevice(options);
   const bool exact = options.exactness != Exactness::kOff;
@@ -82,10 +98,12 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options) {
     settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
   }
   const bool checks_rows = settings.caveat.empty();
+  const bool may_be_ours = options.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() &&
+                           !TooLargeToCopy(options);
   bool gives_up_repacking = false;
   for (const WeightType& weights : WeightTypes(options.path)) {
-    const bool ours = options.repack && options.kernels != Kernels::kGgml && kernels::HasLayout(weights.type) &&
-                      (options.kernels == Kernels::kOutrider || kernels::AreFasterFor(weights.type));
+    const bool ours = may_be_ours && kernels::HasLayout(weights.type) &&
+                      (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));
     if (ours) settings.our_kernels.push_back(weights.type);
     if ((ours && weights.in_tiles) || !checks_rows) continue;
     if (options.repack && RowsAreIndependent(weights.type, WeightLayout::kRepacked)) continue;

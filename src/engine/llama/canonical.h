@@ -14,18 +14,19 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/kernel_trials.h"
 #include "engine/model_options.h"
 
 namespace outrider {
 
 struct WeightSettings {
-  bool repack;                         // ggml's reordering
+  bool repack;                         // weights may be reordered at all
   std::vector<ggml_type> our_kernels;  // types that lie in our layout and are multiplied by our kernels
   std::vector<ggml_type> as_they_are;  // types that would be reordered, but must not be
   std::string caveat;                  // "" if rows do not depend on each other; else why they may
 };
 
-WeightSettings ChooseWeightSettings(const ModelOptions& options);
+WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& trials);
 
 // A device other than the CPU that takes layers; "" if there is none.
 std::string OtherDevice(const ModelOptions& options);

@@ -356,6 +356,12 @@ TEST(LlamaEngineTest, SettingsThatBreakExactnessSaySo) {
   options.cache_type_k = options.cache_type_v = "f16";
   auto model = LoadModel("smollm2-draft-16m.gguf", Kernels::kGgml);
   EXPECT_NE(MakeEngine(model, options)->info().exactness, "");
+  ModelOptions other;
+  other.path = ModelPath("smollm2-hybrid-19m.gguf");
+  other.kernels = Kernels::kOutrider;
+  EXPECT_NE(LlamaModel::Load(other).status().message().find("--kernels"), std::string::npos)
+      << "attention is one choice for all models";
+  model.reset();
   model = LoadModel("smollm2-draft-16m.gguf", Kernels::kOutrider);
   if (!model->AttendsWithOurKernels()) GTEST_SKIP() << "no kernels for this CPU";
   EXPECT_EQ(MakeEngine(model, options)->info().exactness, "");

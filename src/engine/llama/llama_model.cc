@@ -15,7 +15,6 @@
 #include "engine/llama/canonical.h"
 #include "kernels/attention_op.h"
 #include "kernels/plugin.h"
-#include "kernels/trial.h"
 
 namespace outrider {
 namespace {
@@ -133,16 +132,21 @@ Status Fill(const ModelOptions& options, LoadParams& load) {
   return {};
 }
 
-// Once for the process: the same CPU for all models.
-bool AttentionTrial() {
-  static const bool ours = kernels::AreFasterForAttention();
-  return ours;
+// Attention with our kernels or ggml's, as the options want it; with kAuto what other models have, or else the faster.
+Result<std::unique_ptr<kernels::AttentionHold>> ChooseAttention(Kernels choice, KernelTrials& trials) {
+  bool ours = choice == Kernels::kOutrider;
+  if (choice == Kernels::kAuto) {
+    ours = kernels::AttentionIsHeld() ? kernels::AttentionIsOurs() : trials.OursForAttention();
+  }
+  auto hold = kernels::AttentionHold::Take(ours);
+  if (hold == nullptr) return InvalidArgument("another model in this process was loaded with other --kernels");
+  return hold;
 }
 
 std::string DescribeKernels(const WeightSettings& weights) {
   std::string ours;
   for (ggml_type type : weights.our_kernels) ours += (ours.empty() ? "" : ", ") + std::string(ggml_type_name(type));
-  if (kernels::TakesAttention()) ours += ours.empty() ? "attention" : " and attention";
+  if (kernels::AttentionIsOurs()) ours += ours.empty() ? "attention" : " and attention";
   return ours.empty() ? "ggml" : fmt::format("outrider ({}) for {}", kernels::InstructionSet(), ours);
 }
 
@@ -154,15 +158,22 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (Status status = AddRpcServers(options.rpc_servers); !status.ok()) return status;
   LoadParams load;
   if (Status status = Fill(options, load); !status.ok()) return status;
-  WeightSettings weights = ChooseWeightSettings(options);
+  if (options.kernels == Kernels::kOutrider && kernels::InstructionSet().empty()) {
+    return InvalidArgument("--kernels outrider: there are none for this CPU (AVX2 or AVX-512 VNNI); use auto");
+  }
+  if (options.kernels == Kernels::kOutrider && !options.repack) {
+    return InvalidArgument("--kernels outrider reorders weights: it does not go with --no-repack");
+  }
+  KernelTrials trials(options.kernel_trials);
+  WeightSettings weights = ChooseWeightSettings(options, trials);
   if (options.repack && (!weights.repack || !weights.as_they_are.empty())) {
     LogInfo(
         "some weights stay as in the file: reordered for this CPU, rows would depend on each other (--exact off allows "
         "it)");
   }
   load.params.use_extra_bufts = weights.repack;
-  kernels::TakeAttention(options.kernels == Kernels::kOutrider ||
-                         (options.kernels == Kernels::kAuto && AttentionTrial()));
+  auto attention = ChooseAttention(options.kernels, trials);
+  if (!attention.ok()) return attention.status();
   ErrorLogCapture errors;
   llama_model* model;
   {
@@ -171,7 +182,8 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   }
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
   std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat),
-                                                    !OtherDevice(options).empty(), DescribeKernels(weights)));
+                                                    !OtherDevice(options).empty(), DescribeKernels(weights),
+                                                    std::move(*attention)));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
@@ -193,19 +205,18 @@ bool LlamaModel::MixesExperts() const {
 }
 
 bool LlamaModel::AttendsWithOurKernels() const {
-  if (on_device_ || !kernels::TakesAttention()) return false;
-  // Head sizes are in the file where they are not the embedding divided by the heads.
-  const int heads = std::max(1, llama_model_n_head(handle()));
-  bool in_vectors = EmbeddingSize() / heads % kernels::kHeadValuesStep == 0;
-  char architecture[64], value[32];
+  if (on_device_ || !kernels::AttentionIsOurs()) return false;
+  char architecture[64], text[32];
   if (llama_model_meta_val_str(handle(), "general.architecture", architecture, sizeof architecture) < 0) return false;
-  for (const char* name : {"key_length", "value_length", "key_length_swa", "value_length_swa", "key_length_mla"}) {
+  // Sizes of heads are in the file where they are not the embedding divided by the heads.
+  const int usual = EmbeddingSize() / std::max(1, llama_model_n_head(handle()));
+  for (const char* name : {"key_length", "value_length", "key_length_swa", "value_length_swa", "key_length_mla",
+                           "value_length_mla", "key_length_mla_swa", "value_length_mla_swa"}) {
     const std::string key = fmt::format("{}.attention.{}", architecture, name);
-    if (llama_model_meta_val_str(handle(), key.c_str(), value, sizeof value) <= 0) continue;
-    if (std::strcmp(name, "key_length") == 0) in_vectors = true;
-    in_vectors = in_vectors && std::atoi(value) % kernels::kHeadValuesStep == 0;
+    const bool given = llama_model_meta_val_str(handle(), key.c_str(), text, sizeof text) > 0;
+    if ((given ? std::atoi(text) : usual) % kernels::kHeadValuesStep != 0) return false;
   }
-  return in_vectors;
+  return true;
 }
 
 std::string LlamaModel::FileType() const {

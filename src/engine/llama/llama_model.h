@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "engine/llama/llama_tokenizer.h"
 #include "engine/model_options.h"
+#include "kernels/plugin.h"
 
 namespace outrider {
 
@@ -47,13 +48,14 @@ class LlamaModel {
 
  private:
   LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat, bool on_device,
-             std::string kernels)
+             std::string kernels, std::unique_ptr<kernels::AttentionHold> attention)
       : handle_(model),
         tokenizer_(llama_model_get_vocab(model)),
         fingerprint_(fingerprint),
         exactness_caveat_(std::move(exactness_caveat)),
         on_device_(on_device),
-        kernels_(std::move(kernels)) {}
+        kernels_(std::move(kernels)),
+        attention_(std::move(attention)) {}
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
@@ -64,6 +66,7 @@ class LlamaModel {
   std::string exactness_caveat_;
   bool on_device_;
   std::string kernels_;
+  std::unique_ptr<kernels::AttentionHold> attention_;
 };
 
 }  // namespace outrider

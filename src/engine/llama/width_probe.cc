@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -131,6 +132,22 @@ void AddWeightTypes(const gguf_context* file, ggml_context* tensors, std::map<gg
   }
 }
 
+// Calls `visit(path, file, tensors)` for each part of a model.
+template <typename Visit>
+void ForEachPart(const std::string& path, Visit visit) {
+  int parts = 1;
+  for (int part = 0; part < parts; ++part) {
+    const std::string part_path = PartPath(path, part, parts);
+    ggml_context* raw = nullptr;
+    GgufPtr file(gguf_init_from_file(part_path.c_str(), {true, &raw}));
+    ContextPtr tensors(raw);
+    if (!file) break;
+    const int64_t split_count = gguf_find_key(file.get(), "split.count");
+    if (part == 0 && split_count >= 0) parts = std::max<int>(1, gguf_get_val_u16(file.get(), split_count));
+    visit(part_path, file.get(), tensors.get());
+  }
+}
+
 }  // namespace
 
 bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
@@ -159,19 +176,22 @@ bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
 
 std::vector<WeightType> WeightTypes(const std::string& path) {
   std::map<ggml_type, bool> in_tiles;
-  int parts = 1;
-  for (int part = 0; part < parts; ++part) {
-    ggml_context* raw = nullptr;
-    GgufPtr file(gguf_init_from_file(PartPath(path, part, parts).c_str(), {true, &raw}));
-    ContextPtr tensors(raw);
-    if (!file) break;
-    const int64_t split_count = gguf_find_key(file.get(), "split.count");
-    if (part == 0 && split_count >= 0) parts = std::max<int>(1, gguf_get_val_u16(file.get(), split_count));
-    AddWeightTypes(file.get(), tensors.get(), in_tiles);
-  }
+  ForEachPart(path, [&](const std::string&, const gguf_context* file, ggml_context* tensors) {
+    AddWeightTypes(file, tensors, in_tiles);
+  });
   std::vector<WeightType> types;
   for (const auto& [type, all] : in_tiles) types.push_back({type, all});
   return types;
+}
+
+uint64_t FileBytes(const std::string& path) {
+  uint64_t bytes = 0;
+  ForEachPart(path, [&](const std::string& part, const gguf_context*, ggml_context*) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(part, error);
+    if (!error) bytes += size;
+  });
+  return bytes;
 }
 
 }  // namespace outrider

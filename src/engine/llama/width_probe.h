@@ -8,6 +8,7 @@
 
 #include <ggml.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,7 @@ struct WeightType {
 // Types of the weights of a GGUF file, all parts of a split one included, that enter matrix products; empty if it
 // cannot be read.
 std::vector<WeightType> WeightTypes(const std::string& path);
+
+uint64_t FileBytes(const std::string& path);  // of all parts of a model; what cannot be read counts nothing
 
 }  // namespace outrider
