@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/operation.h"
@@ -38,15 +39,26 @@ double SecondsOf(const std::function<void()>& work) {
 
 // Reading memory with all threads, GB/s: the most that one column can do.
 double ReadBandwidth(int threads) {
-  Operation operation(threads);
-  constexpr int64_t kFloats = 64 * 1024 * 1024;
-  ggml_tensor* x = ggml_new_tensor_2d(operation.context(), GGML_TYPE_F32, 65536, kFloats / 65536);
-  const std::vector<float> ones(kFloats, 1.0f);
-  operation.Place(x, ones.data());
-  operation.SetResult(ggml_sum_rows(operation.context(), x));
+  constexpr size_t kWords = size_t{32} << 20;  // 256 MB for each thread
+  std::vector<std::vector<uint64_t>> memory(static_cast<size_t>(threads), std::vector<uint64_t>(kWords, 1));
   double best = 1e9;
-  for (int i = 0; i < 4; ++i) best = std::min(best, SecondsOf([&] { operation.Compute(); }));
-  return kFloats * sizeof(float) / best / 1e9;
+  for (int round = 0; round < 4; ++round) {
+    best = std::min(best, SecondsOf([&] {
+      std::vector<std::thread> readers;
+      for (const std::vector<uint64_t>& words : memory) {
+        readers.emplace_back([&words] {
+          uint64_t sums[8] = {};
+          for (size_t i = 0; i < kWords; i += 8) {
+            for (size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
+          }
+          volatile uint64_t sink = sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
+          (void)sink;
+        });
+      }
+      for (std::thread& reader : readers) reader.join();
+    }));
+  }
+  return static_cast<double>(threads) * kWords * sizeof(uint64_t) / best / 1e9;
 }
 
 // Many products with the same columns, one after the other, as the layers of a model are.
@@ -240,15 +252,20 @@ int main(int argc, char** argv) {
   Install();
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i], value = argv[i + 1];
-    if (flag == "--threads") options.threads = std::stoi(value);
-    if (flag == "--rounds") options.rounds = std::stoi(value);
-    if (flag == "--type") options.types.push_back(TypeOf(value));
-    if (flag == "--cells") options.cells.push_back(std::stoll(value));
-    if (flag == "--rows") options.rows.push_back(std::stoll(value));
-    if (flag == "--shape")
+    if (flag == "--threads") {
+      options.threads = std::stoi(value);
+    } else if (flag == "--rounds") {
+      options.rounds = std::stoi(value);
+    } else if (flag == "--type") {
+      options.types.push_back(TypeOf(value));
+    } else if (flag == "--cells") {
+      options.cells.push_back(std::stoll(value));
+    } else if (flag == "--rows") {
+      options.rows.push_back(std::stoll(value));
+    } else if (flag == "--shape") {
       options.shapes.emplace_back(std::stoll(value), std::stoll(value.substr(value.find('x') + 1)));
-    if (flag == "--set" && !UseInstructionSet(value)) {
-      fmt::print(stderr, "this CPU has no kernels '{}'\n", value);
+    } else if (flag != "--set" || !UseInstructionSet(value)) {
+      fmt::print(stderr, "unknown flag '{}', or no such kernels '{}' on this CPU\n", flag, value);
       return 2;
     }
   }

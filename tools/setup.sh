@@ -29,6 +29,7 @@ DEFAULT_MODEL=$CACHE/$(basename "$MODEL_MEMBER")
 BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:ccache :libfmt-dev :libcli11-dev)
 TEST_NEEDS=(clang++-16:clang-16 clang-tidy-16:clang-tidy-16 clang-format-16:clang-format-16 curl:curl
             :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev)
+ARM_NEEDS=(aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static)
 NPM_NEEDS=("npm:nodejs npm" :ca-certificates)
 PYTHON_NEEDS=("FindPython:python3 python3-venv python3-pip")
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#ifndef OUTRIDER_NO_PROPERTY_TESTS
 #include <rapidcheck/gtest.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -323,6 +325,7 @@ TEST_P(AttentionTest, ValuesMayBeTheFirstPartOfKeys) {
   }
 }
 
+#ifndef OUTRIDER_NO_PROPERTY_TESTS
 RC_GTEST_PROP(AttentionShapes, AnyShapeIsRightAndTheSameForAnyThreads, ()) {
   Install();
   const auto sets = Sets();
@@ -345,6 +348,7 @@ RC_GTEST_PROP(AttentionShapes, AnyShapeIsRightAndTheSameForAnyThreads, ()) {
   RC_ASSERT(std::memcmp(one.data(), three.data(), one.size() * sizeof(float)) == 0);
   RC_ASSERT(LargestError(one, c.Exact()) <= 1e-5);
 }
+#endif
 
 INSTANTIATE_TEST_SUITE_P(AllSets, AttentionTest, testing::ValuesIn(Sets()), [](const auto& set) {
   std::string name = set.param;

@@ -1,4 +1,4 @@
-// The kernels compiled for this instruction set (src/CMakeLists.txt has the flags). Nothing here may run before
+// The kernels compiled for this instruction set (instruction_sets.cmake has the flags). Nothing here may run before
 // KernelSetsOfThisCpu has looked at the CPU.
 #include "kernels/simd_avx2.h"
 // The templates speak the vocabulary of the header above.

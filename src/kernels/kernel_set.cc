@@ -1,5 +1,10 @@
 #include "kernels/kernel_set.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace outrider::kernels {
 
 const KernelSet* const* KernelSetsOfThisCpu() {
@@ -17,6 +22,9 @@ const KernelSet* const* KernelSetsOfThisCpu() {
     if (avx2) found[n++] = &kAvx2Kernels;
     return found;
   }();
+#elif defined(__aarch64__) && defined(__linux__)
+  static const KernelSet* const sets[] = {(getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? &kNeonDotprodKernels : nullptr,
+                                          nullptr};
 #else
   static const KernelSet* const sets[] = {nullptr};
 #endif

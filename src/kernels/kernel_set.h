@@ -53,5 +53,6 @@ const KernelSet* const* KernelSetsOfThisCpu();
 
 extern const KernelSet kAvx512VnniKernels;
 extern const KernelSet kAvx2Kernels;
+extern const KernelSet kNeonDotprodKernels;
 
 }  // namespace outrider::kernels

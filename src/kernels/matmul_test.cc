@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#ifndef OUTRIDER_NO_PROPERTY_TESTS
 #include <rapidcheck/gtest.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -111,9 +113,14 @@ TEST_P(MatmulTest, AColumnDoesNotDependOnTheOthersNorOnThreads) {
   }
 }
 
-// So choosing kernels does not change a text.
+// So choosing kernels does not change a text. On ARM ggml sums other types than Q4_0 in another order.
+#if defined(__x86_64__)
+const std::vector<ggml_type> kGgmlsChains = {GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K};
+#else
+const std::vector<ggml_type> kGgmlsChains = {GGML_TYPE_Q4_0};
+#endif
 TEST_P(MatmulTest, EqualsGgmlToTheBitWhereItsChainOfSumsIsTheSame) {
-  for (ggml_type type : {GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K}) {
+  for (ggml_type type : kGgmlsChains) {
     if (GgmlBufferType(type, 1536, 64) == ggml_backend_cpu_buffer_type()) continue;  // ggml does not reorder here
     const Case product(type, 1536, 64);
     const std::vector<float> x = RandomFloats(3 * 1536, 4);
@@ -137,6 +144,7 @@ TEST_P(MatmulTest, TakesZerosAndExtremes) {
   }
 }
 
+#if defined(__x86_64__)
 // A tie between the largest positive and negative value decides the sign of the scale.
 TEST_P(MatmulTest, QuantisesTiesAsGgmlDoes) {
   const Case product(GGML_TYPE_Q4_K, 256, 16);
@@ -148,7 +156,9 @@ TEST_P(MatmulTest, QuantisesTiesAsGgmlDoes) {
     EXPECT_TRUE(SameBits(ours.data(), ggml.data(), ours.size()));
   }
 }
+#endif
 
+#ifndef OUTRIDER_NO_PROPERTY_TESTS
 RC_GTEST_PROP(MatmulShapes, AnyShapeIsComputedByRowAndColumnAlone, ()) {
   Install();
   const auto sets = Sets();
@@ -170,6 +180,7 @@ RC_GTEST_PROP(MatmulShapes, AnyShapeIsComputedByRowAndColumnAlone, ()) {
   RC_ASSERT(std::sqrt(SquaredError(all, exact)) <= 0.02 * size);
   UseInstructionSet("");
 }
+#endif
 
 // A mixture: each token goes to some experts, whose rows are those of a plain product with their matrix.
 TEST_P(MatmulTest, ExpertsGiveTheRowsOfTheirMatrices) {
