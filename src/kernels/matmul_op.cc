@@ -32,14 +32,18 @@ struct Product {
   int64_t columns;
 };
 
-// MUL_MAT: columns in their order in memory; matrix m takes an equal share of them, one after the other.
+// MUL_MAT: columns in their order in memory. Planes of them take the matrices in turn, several in a row each where
+// there are fewer matrices than planes; one matrix takes them all.
 class EqualShares {
  public:
   explicit EqualShares(const ggml_tensor* op) : op_(op) {}
-  int64_t matrices() const { return op_->src[0]->ne[2]; }
-  Product ProductOf(int64_t matrix) const {
-    const int64_t share = ggml_nrows(op_->src[1]) / matrices();
-    return {RowOf<const uint8_t>(op_->src[0], 0, matrix, 0), matrix * share, share};
+  int64_t products() const {
+    const int64_t matrices = op_->src[0]->ne[2];
+    return matrices == 1 ? 1 : matrices * op_->src[1]->ne[3];
+  }
+  Product ProductOf(int64_t p) const {
+    const int64_t share = ggml_nrows(op_->src[1]) / products();
+    return {RowOf<const uint8_t>(op_->src[0], 0, p % op_->src[0]->ne[2], 0), p * share, share};
   }
   const float* In(int64_t column) const { return Row<const float>(op_->src[1], column); }
   float* Out(int64_t column) const { return Row<float>(op_, column); }
@@ -61,7 +65,7 @@ class ByExpert {
  public:
   ByExpert(const ggml_tensor* op, const Choice* choices, const int32_t* starts)
       : op_(op), choices_(choices), starts_(starts) {}
-  int64_t matrices() const { return op_->src[0]->ne[2]; }
+  int64_t products() const { return op_->src[0]->ne[2]; }
   Product ProductOf(int64_t expert) const {
     return {RowOf<const uint8_t>(op_->src[0], 0, expert, 0), starts_[expert], starts_[expert + 1] - starts_[expert]};
   }
@@ -119,14 +123,14 @@ void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params
                  const Columns& columns, uint8_t* panels) {
   const ggml_tensor* w = op->src[0];
   const int64_t blocks = w->ne[0] / kernels.block_values, tiles = w->ne[1] / kTileRows;
-  for (int64_t m = 0; m < columns.matrices(); ++m) {
-    Quantize(kernels, columns.ProductOf(m), blocks, columns, panels, params->ith, params->nth);
+  for (int64_t p = 0; p < columns.products(); ++p) {
+    Quantize(kernels, columns.ProductOf(p), blocks, columns, panels, params->ith, params->nth);
   }
   if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
   ggml_barrier(params->threadpool);
   const int64_t wanted = kChunksPerThread * params->nth, step = std::max<int64_t>(1, (tiles + wanted - 1) / wanted);
   const int64_t chunks = (tiles + step - 1) / step;  // of a matrix
-  for (int64_t chunk = params->ith; chunk < chunks * columns.matrices();
+  for (int64_t chunk = params->ith; chunk < chunks * columns.products();
        chunk = ggml_threadpool_chunk_add(params->threadpool, 1)) {
     const int64_t first = chunk % chunks * step;
     MultiplyTiles(kernels, columns.ProductOf(chunk / chunks), blocks, columns, panels, first,
@@ -182,7 +186,7 @@ void MultiplyByExperts(const MatmulKernels& kernels, const ggml_compute_params* 
 bool CanMultiply(const ggml_tensor* op) {
   const ggml_tensor *w = op->src[0], *x = op->src[1];
   if (!HasLayout(w) || x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float) || op->type != GGML_TYPE_F32) return false;
-  if (op->op == GGML_OP_MUL_MAT) return w->ne[2] == 1 || (x->ne[3] == 1 && x->ne[2] % w->ne[2] == 0);
+  if (op->op == GGML_OP_MUL_MAT) return x->ne[2] % w->ne[2] == 0;
   return op->op == GGML_OP_MUL_MAT_ID && x->ne[3] == 1 && op->src[2]->type == GGML_TYPE_I32;
 }
 

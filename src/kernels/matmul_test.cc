@@ -226,25 +226,25 @@ TEST_P(MatmulTest, ExpertsGiveTheRowsOfTheirMatrices) {
 
 // Columns of several planes, with gaps between them; a matrix for each plane, or one for all.
 TEST_P(MatmulTest, ColumnsMayLieAnywhereAndHaveMatricesOfTheirOwn) {
-  constexpr int64_t kIn = 256, kOut = 48, kColumns = 5, kPlanes = 4;
+  constexpr int64_t kIn = 256, kOut = 48, kColumns = 5, kPlanes = 4, kStreams = 3;
   for (ggml_type type : kTypes) {
     for (const int64_t matrices : {1, 2, 4}) {
       const std::vector<uint8_t> weights =
           Quantized(type, RandomFloats(static_cast<size_t>(matrices * kOut * kIn), 8), kIn);
-      const std::vector<float> x = RandomFloats(2 * kIn * kColumns * kPlanes, 9);
+      const std::vector<float> x = RandomFloats(2 * kIn * kColumns * kPlanes * kStreams, 9);
       Operation operation(2);
       ggml_context* context = operation.context();
       ggml_tensor* w = ggml_new_tensor_3d(context, type, kIn, kOut, matrices);
-      ggml_tensor* wide = ggml_new_tensor_3d(context, GGML_TYPE_F32, 2 * kIn, kColumns, kPlanes);
+      ggml_tensor* wide = ggml_new_tensor_4d(context, GGML_TYPE_F32, 2 * kIn, kColumns, kPlanes, kStreams);
       operation.Place(w, BufferType(), weights.data());
       operation.Place(wide, x.data());
-      ggml_tensor* in =
-          ggml_view_3d(context, wide, kIn, kColumns, kPlanes, wide->nb[1], wide->nb[2], kIn * sizeof(float));
+      ggml_tensor* in = ggml_view_4d(context, wide, kIn, kColumns, kPlanes, kStreams, wide->nb[1], wide->nb[2],
+                                     wide->nb[3], kIn * sizeof(float));
       operation.SetResult(ggml_mul_mat(context, w, in));
       const std::vector<float> y = operation.Result();
       const auto matrix_bytes = static_cast<ptrdiff_t>(weights.size()) / matrices;
-      for (int64_t plane = 0; plane < kPlanes; ++plane) {
-        const auto matrix = weights.begin() + plane / (kPlanes / matrices) * matrix_bytes;
+      for (int64_t plane = 0; plane < kPlanes * kStreams; ++plane) {
+        const auto matrix = weights.begin() + plane % kPlanes / (kPlanes / matrices) * matrix_bytes;
         for (int64_t column = 0; column < kColumns; ++column) {
           const auto first = x.begin() + (plane * kColumns + column) * 2 * kIn + kIn;
           const std::vector<float> alone =

@@ -12,7 +12,8 @@
 
 namespace outrider::kernels {
 
-// The instruction set in use ("avx512-vnni", "avx2"), the best one this CPU has kernels for; "" if there are none.
+// The instruction set in use ("avx512-vnni", "avx2", "neon-dotprod"), the best one this CPU has kernels for; "" if
+// there are none.
 std::string_view InstructionSet();
 
 // Makes the buffer type known to ggml. Must come before the first model is loaded, since ggml copies its list then;

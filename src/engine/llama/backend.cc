@@ -156,13 +156,19 @@ std::string LlamaVersion() {
   return llama_version();
 }
 
-uint64_t AvailableMemory() {
+uint64_t TotalMemory() {
+  uint64_t bytes = 0;
   std::ifstream file("/proc/meminfo");
   for (std::string name, line; file >> name; std::getline(file, line)) {
     uint64_t kibibytes;
-    if (name == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
+    if (name != "MemTotal:" || !(file >> kibibytes)) continue;
+    bytes = kibibytes * 1024;
+    break;
   }
-  return 0;
+  uint64_t limit;
+  std::ifstream group("/sys/fs/cgroup/memory.max");  // "max" where there is none
+  if (group >> limit) bytes = bytes == 0 ? limit : std::min(bytes, limit);
+  return bytes;
 }
 
 int PhysicalCores() {

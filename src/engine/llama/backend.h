@@ -44,7 +44,8 @@ Result<ggml_backend_buffer_type_t> FindBufferType(const std::string& name);
 
 std::string LlamaVersion();  // "0.5.0"
 
-uint64_t AvailableMemory();  // bytes that could be had without swapping; 0 if the system does not say
+// Bytes this process may have: the machine's, or its control group's if that is less; 0 if the system does not say.
+uint64_t TotalMemory();
 
 int PhysicalCores();  // that this process may run on, at least 1
 

@@ -57,17 +57,17 @@ std::string Caveat(const ContextSettings& settings, bool our_attention) {
   return "";
 }
 
-// Weights in our layout are memory of this process, whereas those of a mapped file are pages that the system may drop:
-// a model larger than the memory runs mapped, if slowly.
+// Reordered weights, ours or ggml's, are memory of this process, whereas those of a mapped file are pages that the
+// system may drop: a model larger than the memory runs mapped, if slowly.
 bool TooLargeToCopy(const ModelOptions& options) {
-  if (options.kernels != Kernels::kAuto || !options.mmap) return false;
+  if (options.kernels != Kernels::kAuto || !options.mmap || !options.repack) return false;
   constexpr double kShare = 0.8;
-  const uint64_t available = AvailableMemory(), needed = FileBytes(options.path);
-  if (available == 0 || static_cast<double>(needed) < kShare * static_cast<double>(available)) return false;
+  const uint64_t memory = TotalMemory(), needed = FileBytes(options.path);
+  if (memory == 0 || static_cast<double>(needed) < kShare * static_cast<double>(memory)) return false;
   LogInfo(
-      "kernels: ggml's, since a copy of the model's {:.1f} GB would not fit into {:.1f} GB (--kernels outrider forces "
+      "weights stay mapped: reordered, their {:.1f} GB would not fit well into {:.1f} GB (--kernels outrider forces "
       "it)",
-      static_cast<double>(needed) / 1e9, static_cast<double>(available) / 1e9);
+      static_cast<double>(needed) / 1e9, static_cast<double>(memory) / 1e9);
   return true;
 }
 
@@ -90,27 +90,28 @@ std::string OtherDevice(const ModelOptions& options) {
 }
 
 WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& trials) {
-  WeightSettings settings{options.repack, {}, {}, ""};
   const std::string device = OtherDevice(options);
+  WeightSettings settings{options.repack && !TooLargeToCopy(options), {}, {}, ""};
   const bool exact = options.exactness != Exactness::kOff;
   if (!exact) settings.caveat = "exactness was switched off";
   if (exact && !device.empty()) {
     settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
   }
   const bool checks_rows = settings.caveat.empty();
-  const bool may_be_ours = options.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() &&
-                           !TooLargeToCopy(options);
+  // Beside a device, weights that stay on the CPU lie in memory the device can read, which comes before our layout.
+  const bool may_be_ours =
+      settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && device.empty();
   bool gives_up_repacking = false;
   for (const WeightType& weights : WeightTypes(options.path)) {
     const bool ours = may_be_ours && kernels::HasLayout(weights.type) &&
                       (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));
     if (ours) settings.our_kernels.push_back(weights.type);
     if ((ours && weights.in_tiles) || !checks_rows) continue;
-    if (options.repack && RowsAreIndependent(weights.type, WeightLayout::kRepacked)) continue;
+    if (settings.repack && RowsAreIndependent(weights.type, WeightLayout::kRepacked)) continue;
     if (!RowsAreIndependent(weights.type, WeightLayout::kPlain)) {
       settings.caveat =
           fmt::format("on this CPU results of {} weights depend on the number of rows", ggml_type_name(weights.type));
-    } else if (options.repack) {
+    } else if (settings.repack) {
       settings.as_they_are.push_back(weights.type);
       gives_up_repacking = true;
     }

@@ -159,7 +159,8 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   LoadParams load;
   if (Status status = Fill(options, load); !status.ok()) return status;
   if (options.kernels == Kernels::kOutrider && kernels::InstructionSet().empty()) {
-    return InvalidArgument("--kernels outrider: there are none for this CPU (AVX2 or AVX-512 VNNI); use auto");
+    return InvalidArgument(
+        "--kernels outrider: there are none for this CPU, which has neither AVX2 nor ARM's dot products; use auto");
   }
   if (options.kernels == Kernels::kOutrider && !options.repack) {
     return InvalidArgument("--kernels outrider reorders weights: it does not go with --no-repack");
@@ -172,6 +173,8 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
         "it)");
   }
   load.params.use_extra_bufts = weights.repack;
+  // Memory that an unused device can read would come before our layout.
+  if (!weights.our_kernels.empty()) load.params.no_host = true;
   auto attention = ChooseAttention(options.kernels, trials);
   if (!attention.ok()) return attention.status();
   ErrorLogCapture errors;
