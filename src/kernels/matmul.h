@@ -457,4 +457,16 @@ constexpr MatmulKernels KernelsOf() {
            nullptr, nullptr, MultiplyFor<S, Format, 16>()}};
 }
 
+// All types there are; of one instruction set.
+template <typename S>
+inline constexpr MatmulKernels kMatmulKernels[] = {
+    KernelsOf<S, Format32<S, Q4_0Weights>>(),
+    KernelsOf<S, Format32<S, Q4_1Weights>>(),
+    KernelsOf<S, Format32<S, Q8_0Weights>>(),
+    KernelsOf<S, Format32<S, Iq4NlWeights>>(),
+    KernelsOf<S, FormatQ45K<S, false>>(),
+    KernelsOf<S, FormatQ45K<S, true>>(),
+    KernelsOf<S, FormatQ6K<S>>(),
+};
+
 }  // namespace outrider::kernels

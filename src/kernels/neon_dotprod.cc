@@ -6,21 +6,8 @@
 #include "kernels/matmul.h"
 
 namespace outrider::kernels {
-namespace {
-
-constexpr MatmulKernels kMatmul[] = {
-    KernelsOf<NeonDotprod, Format32<NeonDotprod, Q4_0Weights>>(),
-    KernelsOf<NeonDotprod, Format32<NeonDotprod, Q4_1Weights>>(),
-    KernelsOf<NeonDotprod, Format32<NeonDotprod, Q8_0Weights>>(),
-    KernelsOf<NeonDotprod, Format32<NeonDotprod, Iq4NlWeights>>(),
-    KernelsOf<NeonDotprod, FormatQ45K<NeonDotprod, false>>(),
-    KernelsOf<NeonDotprod, FormatQ45K<NeonDotprod, true>>(),
-    KernelsOf<NeonDotprod, FormatQ6K<NeonDotprod>>(),
-};
-
-}  // namespace
-
-extern const KernelSet kNeonDotprodKernels = {"neon-dotprod", kMatmul, sizeof kMatmul / sizeof kMatmul[0],
+extern const KernelSet kNeonDotprodKernels = {"neon-dotprod", kMatmulKernels<NeonDotprod>,
+                                              sizeof kMatmulKernels<NeonDotprod> / sizeof(MatmulKernels),
                                               Attention<NeonDotprod>::ScratchBytes, Attention<NeonDotprod>::Attend};
 
 }  // namespace outrider::kernels

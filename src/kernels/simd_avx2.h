@@ -84,7 +84,6 @@ struct Avx2 {
   OUTRIDER_INLINE Floats Divide(Floats a, Floats b) { return _mm256_div_ps(a, b); }
   OUTRIDER_INLINE Floats Fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
   OUTRIDER_INLINE Floats Max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
-  OUTRIDER_INLINE Floats Min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
   OUTRIDER_INLINE Floats Abs(Floats x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
   OUTRIDER_INLINE Floats ScaleByPower(Floats x, Ints n) {
     return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23)));

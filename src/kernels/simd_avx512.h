@@ -86,7 +86,6 @@ struct Avx512Vnni {
   OUTRIDER_INLINE Floats Divide(Floats a, Floats b) { return _mm512_div_ps(a, b); }
   OUTRIDER_INLINE Floats Fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   OUTRIDER_INLINE Floats Max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
-  OUTRIDER_INLINE Floats Min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
   OUTRIDER_INLINE Floats Abs(Floats x) { return _mm512_abs_ps(x); }
   // x · 2^n, n within the exponents of normal numbers.
   OUTRIDER_INLINE Floats ScaleByPower(Floats x, Ints n) {

@@ -74,7 +74,6 @@ struct NeonDotprod {
   OUTRIDER_INLINE Floats Divide(Floats a, Floats b) { return vdivq_f32(a, b); }
   OUTRIDER_INLINE Floats Fma(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
   OUTRIDER_INLINE Floats Max(Floats a, Floats b) { return vmaxnmq_f32(a, b); }
-  OUTRIDER_INLINE Floats Min(Floats a, Floats b) { return vminnmq_f32(a, b); }
   OUTRIDER_INLINE Floats Abs(Floats x) { return vabsq_f32(x); }
   OUTRIDER_INLINE Floats ScaleByPower(Floats x, Ints n) {
     return vmulq_f32(x, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23)));

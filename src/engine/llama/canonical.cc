@@ -101,7 +101,6 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
   // Beside a device, weights that stay on the CPU lie in memory the device can read, which comes before our layout.
   const bool may_be_ours =
       settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && device.empty();
-  bool gives_up_repacking = false;
   for (const WeightType& weights : WeightTypes(options.path)) {
     const bool ours = may_be_ours && kernels::HasLayout(weights.type) &&
                       (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));
@@ -113,11 +112,10 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
           fmt::format("on this CPU results of {} weights depend on the number of rows", ggml_type_name(weights.type));
     } else if (settings.repack) {
       settings.as_they_are.push_back(weights.type);
-      gives_up_repacking = true;
     }
   }
   if (!settings.caveat.empty()) settings.as_they_are.clear();  // giving it up would not help
-  if (settings.our_kernels.empty() && gives_up_repacking && settings.caveat.empty()) settings.repack = false;
+  if (settings.our_kernels.empty() && !settings.as_they_are.empty()) settings.repack = false;
   return settings;
 }
 
