@@ -24,7 +24,7 @@ void Seat::Commit(SeqId seq, std::span<const Token> history, int added) {
     const DraftToken& foretold = shadow.tokens[shadow.answered];
     const bool right = foretold.token == said;
     if (shadow.answered >= shadow.own_from) {
-      acceptance.Observe(seq, static_cast<int>(shadow.answered - shadow.own_from), foretold.confidence, right);
+      acceptance.Observe(seq, foretold.confidence, right);
     }
     ++shadow.answered;
     if (!right) shadow.Close();
