@@ -11,10 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "kernels/kernel_set.h"
 #include "kernels/operation.h"
 #include "kernels/plugin.h"
 
@@ -44,21 +46,49 @@ double ReadBandwidth(int threads) {
   double best = 1e9;
   for (int round = 0; round < 4; ++round) {
     best = std::min(best, SecondsOf([&] {
-      std::vector<std::thread> readers;
-      for (const std::vector<uint64_t>& words : memory) {
-        readers.emplace_back([&words] {
-          uint64_t sums[8] = {};
-          for (size_t i = 0; i < kWords; i += 8) {
-            for (size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
-          }
-          volatile uint64_t sink = sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
-          (void)sink;
-        });
-      }
-      for (std::thread& reader : readers) reader.join();
-    }));
+                      std::vector<std::thread> readers;
+                      for (const std::vector<uint64_t>& words : memory) {
+                        readers.emplace_back([&words] {
+                          uint64_t sums[8] = {};
+                          for (size_t i = 0; i < kWords; i += 8) {
+                            for (size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
+                          }
+                          volatile uint64_t sink =
+                              sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
+                          (void)sink;
+                        });
+                      }
+                      for (std::thread& reader : readers) reader.join();
+                    }));
   }
   return static_cast<double>(threads) * kWords * sizeof(uint64_t) / best / 1e9;
+}
+
+// Dot products on registers with all threads, GMAC/s: the most that many columns can do.
+double PeakOfDots(int threads) {
+  const KernelSet* const* set = KernelSetsOfThisCpu();
+  while (*set != nullptr && InstructionSet() != (*set)->name) ++set;
+  if (*set == nullptr) return 0;
+  constexpr int64_t kRounds = 20'000'000;
+  std::vector<int64_t> products(static_cast<size_t>(threads));
+  double best = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    best = std::min(best, SecondsOf([&] {
+                      std::vector<std::thread> workers;
+                      for (int64_t& count : products) {
+                        workers.emplace_back([&count, spin = (*set)->spin_dots] {
+                          int32_t sum = 0;
+                          uint8_t values[64];
+                          for (uint8_t& value : values) value = static_cast<uint8_t>(std::rand() % 16);
+                          count = spin(kRounds, values, &sum);
+                          volatile int32_t sink = sum;
+                          (void)sink;
+                        });
+                      }
+                      for (std::thread& worker : workers) worker.join();
+                    }));
+  }
+  return static_cast<double>(std::accumulate(products.begin(), products.end(), int64_t{0})) / best / 1e9;
 }
 
 // Many products with the same columns, one after the other, as the layers of a model are.
@@ -277,8 +307,9 @@ int main(int argc, char** argv) {
   }
   if (options.rows.empty()) options.rows = {1, 2, 4, 8, 16, 128};
   if (options.shapes.empty()) options.shapes = {{1536, 4608}};
-  fmt::print("kernels: {}, {} threads; memory is read with {:.1f} GB/s\n", InstructionSet(), options.threads,
-             ReadBandwidth(options.threads));
+  fmt::print(
+      "kernels: {}, {} threads; memory is read with {:.1f} GB/s, bytes are multiplied with {:.0f} GMAC/s at most\n",
+      InstructionSet(), options.threads, ReadBandwidth(options.threads), PeakOfDots(options.threads));
   CompareProducts(options);
   CompareAttention(options);
 }

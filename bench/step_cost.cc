@@ -1,5 +1,5 @@
-// What a step of k rows costs, T(k), at some depth of context, with ggml's kernels and with ours: each loaded in turn, twice, the
-// fastest of many steps.
+// What a step of k rows costs, T(k), at some depth of context, with ggml's kernels and with ours: each loaded in turn,
+// twice, the fastest of many steps.
 //
 //   bench/step_cost MODEL.gguf [--cells 128]… [--threads 2] [--seconds 4] [--cache-type f16]
 #include <fmt/format.h>
@@ -123,8 +123,9 @@ int main(int argc, char** argv) {
     Measure(options, Kernels::kOutrider, ours);
   }
   fmt::print("{}, {} threads; {}\n", options.model, options.threads, ours.kernels);
-  fmt::print("load {:.2f} s with ggml's kernels, {:.2f} s with ours; {} rows of a prompt {:.0f} ms and {:.0f} ms ({:.2f})\n",
-             ggml.load, ours.load, kPromptSlice, 1e3 * ggml.prompt, 1e3 * ours.prompt, ggml.prompt / ours.prompt);
+  fmt::print(
+      "load {:.2f} s with ggml's kernels, {:.2f} s with ours; {} rows of a prompt {:.0f} ms and {:.0f} ms ({:.2f})\n",
+      ggml.load, ours.load, kPromptSlice, 1e3 * ggml.prompt, 1e3 * ours.prompt, ggml.prompt / ours.prompt);
   for (int cells : options.cells) {
     fmt::print("\n| T(k) at {} cells, k = |", cells);
     for (int rows : kWidths) fmt::print(" {} |", rows);

@@ -4,10 +4,14 @@
 // The templates speak the vocabulary of the header above.
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
+#include "kernels/peak.h"
 
 namespace outrider::kernels {
-extern const KernelSet kAvx512VnniKernels = {"avx512-vnni", kMatmulKernels<Avx512Vnni>,
+extern const KernelSet kAvx512VnniKernels = {"avx512-vnni",
+                                             kMatmulKernels<Avx512Vnni>,
                                              sizeof kMatmulKernels<Avx512Vnni> / sizeof(MatmulKernels),
-                                             Attention<Avx512Vnni>::ScratchBytes, Attention<Avx512Vnni>::Attend};
+                                             Attention<Avx512Vnni>::ScratchBytes,
+                                             Attention<Avx512Vnni>::Attend,
+                                             Peak<Avx512Vnni>::SpinDots};
 
 }  // namespace outrider::kernels

@@ -20,6 +20,8 @@ function(kernel_instructions file processors)
   endif()
 endfunction()
 kernel_instructions(avx2.cc "x86_64|amd64|AMD64" -mavx2 -mfma -mf16c)
+kernel_instructions(avx_vnni.cc "x86_64|amd64|AMD64" -mavx2 -mfma -mf16c -mavxvnni)
 kernel_instructions(avx512_vnni.cc "x86_64|amd64|AMD64"
                     -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
+kernel_instructions(avx512_vnni_256.cc "x86_64|amd64|AMD64" -mavx2 -mfma -mf16c -mavx512vl -mavx512vnni)
 kernel_instructions(neon_dotprod.cc "aarch64|arm64" -march=armv8.2-a+dotprod)

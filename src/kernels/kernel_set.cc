@@ -10,7 +10,7 @@ namespace outrider::kernels {
 const KernelSet* const* KernelSetsOfThisCpu() {
 #if defined(__x86_64__)
   static const KernelSet* const* const sets = [] {
-    static const KernelSet* found[3] = {};
+    static const KernelSet* found[5] = {};
     int n = 0;
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
@@ -18,7 +18,9 @@ const KernelSet* const* KernelSetsOfThisCpu() {
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vnni")) {
       found[n++] = &kAvx512VnniKernels;
+      found[n++] = &kAvx512Vnni256Kernels;
     }
+    if (avx2 && __builtin_cpu_supports("avxvnni")) found[n++] = &kAvxVnniKernels;
     if (avx2) found[n++] = &kAvx2Kernels;
     return found;
   }();

@@ -39,6 +39,7 @@ struct KernelSet {
   int n_matmul;
   size_t (*attention_scratch_bytes)(const AttentionShape& shape);  // of one thread
   void (*attend)(const AttentionShape& shape, const AttentionTile& tile, uint8_t* scratch);
+  int64_t (*spin_dots)(int64_t rounds, const uint8_t* values, int32_t* sink);  // for benchmarks (peak.h)
 
   const MatmulKernels* ForType(ggml_type type) const {
     for (int i = 0; i < n_matmul; ++i) {
@@ -52,6 +53,8 @@ struct KernelSet {
 const KernelSet* const* KernelSetsOfThisCpu();
 
 extern const KernelSet kAvx512VnniKernels;
+extern const KernelSet kAvx512Vnni256Kernels;  // for tests of kAvxVnniKernels on processors without AVX-VNNI
+extern const KernelSet kAvxVnniKernels;
 extern const KernelSet kAvx2Kernels;
 extern const KernelSet kNeonDotprodKernels;
 

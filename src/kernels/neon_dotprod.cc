@@ -4,10 +4,14 @@
 // The templates speak the vocabulary of the header above.
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
+#include "kernels/peak.h"
 
 namespace outrider::kernels {
-extern const KernelSet kNeonDotprodKernels = {"neon-dotprod", kMatmulKernels<NeonDotprod>,
+extern const KernelSet kNeonDotprodKernels = {"neon-dotprod",
+                                              kMatmulKernels<NeonDotprod>,
                                               sizeof kMatmulKernels<NeonDotprod> / sizeof(MatmulKernels),
-                                              Attention<NeonDotprod>::ScratchBytes, Attention<NeonDotprod>::Attend};
+                                              Attention<NeonDotprod>::ScratchBytes,
+                                              Attention<NeonDotprod>::Attend,
+                                              Peak<NeonDotprod>::SpinDots};
 
 }  // namespace outrider::kernels

@@ -141,7 +141,7 @@ struct Avx2 {
     }
   }
 
- private:
+ protected:
   OUTRIDER_INLINE __m256i FourOf(const int8_t* x) { return _mm256_set1_epi32(*reinterpret_cast<const int32_t*>(x)); }
 };
 

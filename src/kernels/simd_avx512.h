@@ -102,7 +102,13 @@ struct Avx512Vnni {
   OUTRIDER_INLINE unsigned Bits(Lanes lanes) { return lanes; }
   OUTRIDER_INLINE float LargestOf(Floats x) { return _mm512_reduce_max_ps(x); }
   OUTRIDER_INLINE float SumOf(Floats x) { return _mm512_reduce_add_ps(x); }
-  OUTRIDER_INLINE int32_t SumOf(Ints x) { return _mm512_reduce_add_epi32(x); }
+  // (_mm512_reduce_add_epi32 is written with signed additions, which must not overflow, as those of a NaN's bits do.)
+  OUTRIDER_INLINE int32_t SumOf(Ints x) {
+    const __m256i y = _mm256_add_epi32(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    __m128i z = _mm_add_epi32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
+    z = _mm_add_epi32(z, _mm_unpackhi_epi64(z, z));
+    return _mm_cvtsi128_si32(_mm_add_epi32(z, _mm_shuffle_epi32(z, 1)));
+  }
   // The lanes as signed bytes, which they must fit.
   OUTRIDER_INLINE void StoreI8(int8_t* to, Ints x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtsepi32_epi8(x));
