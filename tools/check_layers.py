@@ -22,7 +22,7 @@ ROOMS = {
     "chat": {"base"},
     "kernels": set(),
     "scheduler": {"base", "spec", "drafters", "engine", "sampling"},
-    "remote": {"base", "drafters", "engine"},
+    "remote": {"base", "spec", "sampling", "drafters", "engine"},
     "api": {"base", "engine", "sampling", "scheduler", "chat", "spec"},
     "http": {"base", "api", "scheduler", "engine"},
     "bench": {"base", "scheduler", "spec", "engine", "sampling", "api"},

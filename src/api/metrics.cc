@@ -1,69 +1,17 @@
-// Prometheus text format 0.0.4. What llama.cpp counts too keeps its name there, so dashboards made for it work; the
-// rest begins with outrider_.
-#include <fmt/format.h>
-
-#include <iterator>
+// What llama.cpp counts too keeps its name there, so dashboards made for it work; the rest begins with outrider_.
+#include <array>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/info.h"
+#include "base/metrics_writer.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::array<std::string_view, kFinishReasons> kReasonLabels = {"end_of_text", "stop_string", "length",
                                                                         "time_limit",  "cancelled",   "error"};
-
-class MetricsWriter {
- public:
-  template <typename Number>
-  void Counter(std::string_view name, std::string_view help, Number value) {
-    Head(name, help, "counter");
-    fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
-  }
-
-  template <typename Number>
-  void Gauge(std::string_view name, std::string_view help, Number value) {
-    Head(name, help, "gauge");
-    fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
-  }
-
-  void FinishedByReason(std::string_view name, std::string_view help,
-                        const std::array<uint64_t, kFinishReasons>& counts) {
-    Head(name, help, "counter");
-    for (size_t i = 0; i < counts.size(); ++i) {
-      fmt::format_to(std::back_inserter(text_), "{}{{reason=\"{}\"}} {}\n", name, kReasonLabels[i], counts[i]);
-    }
-  }
-
-  template <typename Value>
-  void ByDrafter(std::string_view name, std::string_view help, const std::vector<DrafterStats>& drafters, Value value) {
-    Head(name, help, "counter");
-    for (const DrafterStats& drafter : drafters) {
-      fmt::format_to(std::back_inserter(text_), "{}{{drafter=\"{}\"}} {}\n", name, drafter.name, value(drafter));
-    }
-  }
-
-  void Distribution(std::string_view name, std::string_view help, const Histogram& histogram) {
-    Head(name, help, "histogram");
-    uint64_t up_to_bound = 0;
-    for (size_t i = 0; i < histogram.bounds().size(); ++i) {
-      up_to_bound += histogram.counts()[i];
-      fmt::format_to(std::back_inserter(text_), "{}_bucket{{le=\"{}\"}} {}\n", name, histogram.bounds()[i],
-                     up_to_bound);
-    }
-    fmt::format_to(std::back_inserter(text_), "{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name,
-                   histogram.count(), histogram.sum());
-  }
-
-  std::string Take() { return std::move(text_); }
-
- private:
-  void Head(std::string_view name, std::string_view help, std::string_view type) {
-    fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
-  }
-
-  std::string text_;
-};
 
 double PerSecond(uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -89,17 +37,22 @@ std::string MetricsText(const SchedulerStats& stats) {
   out.Gauge("llamacpp:requests_processing", "Requests that run now", stats.running);
   out.Gauge("llamacpp:requests_deferred", "Requests that wait now", stats.queued);
 
-  out.FinishedByReason("outrider_requests_finished_total", "Requests that ended, by why they ended", stats.finished);
+  std::vector<std::pair<std::string_view, uint64_t>> finished;
+  for (size_t i = 0; i < kFinishReasons; ++i) finished.emplace_back(kReasonLabels[i], stats.finished[i]);
+  out.CounterBy("reason", "outrider_requests_finished_total", "Requests that ended, by why they ended", finished,
+                [](const auto& reason) { return reason; });
   out.Counter("outrider_requests_refused_total", "Requests turned away because the queue was full", stats.refused);
   out.Counter("outrider_rows_total", "Rows decoded, over all steps", stats.rows);
   out.Distribution("outrider_first_token_seconds", "Time from submission to the first token",
                    stats.first_token_seconds);
-  out.ByDrafter("outrider_draft_tokens_proposed_total", "Draft tokens verified, by drafter", stats.drafters,
-                [](const DrafterStats& drafter) { return static_cast<double>(drafter.proposed); });
-  out.ByDrafter("outrider_draft_tokens_accepted_total", "Draft tokens that were right, by drafter", stats.drafters,
-                [](const DrafterStats& drafter) { return static_cast<double>(drafter.accepted); });
-  out.ByDrafter("outrider_draft_seconds_total", "Time drafters took", stats.drafters,
-                [](const DrafterStats& drafter) { return drafter.seconds; });
+  out.CounterBy(
+      "drafter", "outrider_draft_tokens_proposed_total", "Draft tokens verified, by drafter", stats.drafters,
+      [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.proposed)); });
+  out.CounterBy(
+      "drafter", "outrider_draft_tokens_accepted_total", "Draft tokens that were right, by drafter", stats.drafters,
+      [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.accepted)); });
+  out.CounterBy("drafter", "outrider_draft_seconds_total", "Time drafters took", stats.drafters,
+                [](const DrafterStats& drafter) { return std::pair(drafter.name, drafter.seconds); });
   out.Distribution("outrider_accepted_length", "Right tokens at the beginning of each verified draft",
                    stats.accepted_length);
   out.Gauge("outrider_speed_up", "Estimate of how much faster than without drafts, lately", stats.speed_up);

@@ -2,12 +2,15 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "apps/check.h"
+#include "apps/draft.h"
 #include "apps/flags.h"
 #include "apps/serve.h"
 #include "apps/serve_flags.h"
 #include "apps/version.h"
+#include "remote/certificates.h"
 
 namespace outrider {
 namespace {
@@ -18,7 +21,9 @@ constexpr int kBadUsage = 2;
 constexpr const char* kHelp =
     "usage: outrider [COMMAND] [FLAGS]\n\n"
     "  serve    serve a model over HTTP (the default)\n"
-    "  check    prove that speculation and batching do not change the text on this machine\n\n"
+    "  check    prove that speculation and batching do not change the text on this machine\n"
+    "  draft    draft for servers on other machines\n"
+    "  cert     make certificates for that\n\n"
     "outrider COMMAND --help lists the flags of a command; outrider --version tells the version.\n";
 
 int Complain(const std::string& sentence) {
@@ -26,11 +31,13 @@ int Complain(const std::string& sentence) {
   return kBadUsage;
 }
 
-// A subcommand that takes the flags of serve.
+// A subcommand with its flags.
+template <typename Options>
 struct Command {
   const char* name;
   const char* purpose;
-  int (*run)(ServeOptions options);
+  void (*add_flags)(Flags& flags, Options& options);
+  int (*run)(Options options);
 };
 
 int RunServe(ServeOptions options) {
@@ -45,21 +52,56 @@ int RunCheck(ServeOptions options) {
   return kept ? 0 : kBrokenPromise;
 }
 
-constexpr Command kServe = {"serve", "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.",
-                            RunServe};
-constexpr Command kCheck = {
-    "check", "Proves that logits do not depend on the batch and that no drafter changes a text.", RunCheck};
+int RunDraft(DraftOptions options) {
+  const Status status = ServeDrafts(std::move(options));
+  return status.ok() ? 0 : Complain(status.message());
+}
 
-int Run(const Command& command, int argc, const char* const* argv) {
+struct CertOptions {
+  std::string folder = "certificates";
+  std::vector<std::string> hosts;
+};
+
+void AddCertFlags(Flags& flags, CertOptions& options) {
+  flags.Group("Certificates");
+  flags.Add("--out", options.folder, "folder to write to; an authority that is there already is used again");
+  flags.Add("--host", options.hosts, "names and addresses clients reach the draft server by, comma-separated")
+      ->delimiter(',');
+}
+
+int RunCert(CertOptions options) {
+  const Status status = MakeCertificates(options.folder, options.hosts);
+  if (!status.ok()) return Complain(status.message());
+  std::printf(
+      "%s has the certificates. The draft server needs ca.crt, server.crt and server.key (outrider draft --cert "
+      "FOLDER),\nits clients ca.crt, client.crt and client.key (--spec remote:HOST:PORT,cert=FOLDER). ca.key "
+      "stays where it is.\n",
+      options.folder.c_str());
+  return 0;
+}
+
+constexpr Command<ServeOptions> kServe = {
+    "serve", "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.", AddServeFlags, RunServe};
+constexpr Command<ServeOptions> kCheck = {
+    "check", "Proves that logits do not depend on the batch and that no drafter changes a text.", AddServeFlags,
+    RunCheck};
+constexpr Command<DraftOptions> kDraft = {
+    "draft", "Serves a draft model to Outriders on other machines (their --spec remote:HOST:PORT).", AddDraftFlags,
+    RunDraft};
+constexpr Command<CertOptions> kCert = {"cert", "Makes certificates for a draft server and its clients.", AddCertFlags,
+                                        RunCert};
+
+template <typename Options>
+int Run(const Command<Options>& command, int argc, const char* const* argv) {
   CLI::App app(command.purpose, std::string("outrider ") + command.name);
   app.set_config("--config", "", "file with flags: key = value, keys named as the long flags (TOML or INI)");
   app.allow_config_extras(CLI::config_extras_mode::error);
-  ServeOptions options;
+  Options options;
   Flags flags(app);
-  AddServeFlags(flags, options);
+  command.add_flags(flags, options);
   if (argc == 1 && std::strcmp(argv[0], "--help-markdown") == 0) {
-    std::printf("# Flags of `outrider serve`\n\nWritten by `outrider serve --help-markdown`; a test keeps it true.\n%s",
-                flags.MarkdownHelp().c_str());
+    std::printf("# Flags of `outrider %s`\n\nWritten by `outrider %s --help-markdown`; a test keeps it true.\n%s",
+                command.name, command.name, flags.MarkdownHelp().c_str());
     return 0;
   }
   try {
@@ -73,7 +115,8 @@ int Run(const Command& command, int argc, const char* const* argv) {
     const std::string extra = app.remaining().empty() ? "" : app.remaining().front();
     const std::string nearest = flags.Nearest(extra);
     return Complain("'" + extra + "' is not a flag" +
-                    (nearest.empty() ? "; outrider serve --help lists them" : "; did you mean " + nearest + "?"));
+                    (nearest.empty() ? "; outrider " + std::string(command.name) + " --help lists them"
+                                     : "; did you mean " + nearest + "?"));
   } catch (const CLI::ParseError& error) {
     return Complain(error.what());
   }
@@ -90,9 +133,10 @@ int Main(int argc, const char* const* argv) {
     std::printf("%s\n", VersionLine().c_str());
     return 0;
   }
-  for (const Command& known : {kServe, kCheck}) {
-    if (command == known.name) return Run(known, argc - 2, argv + 2);
-  }
+  if (command == kServe.name) return Run(kServe, argc - 2, argv + 2);
+  if (command == kCheck.name) return Run(kCheck, argc - 2, argv + 2);
+  if (command == kDraft.name) return Run(kDraft, argc - 2, argv + 2);
+  if (command == kCert.name) return Run(kCert, argc - 2, argv + 2);
   if (command.empty() || command[0] == '-') return Run(kServe, argc - 1, argv + 1);
   return Complain("'" + command + "' is not a command; outrider --help lists them");
 }

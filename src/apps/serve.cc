@@ -11,6 +11,7 @@
 
 #include "apps/end_signals.h"
 #include "apps/version.h"
+#include "base/address.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"

@@ -8,20 +8,29 @@
 
 #include "apps/machine_cache.h"
 #include "drafters/calibration.h"
+#include "remote/remote_kind.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::chrono::milliseconds kCalibrationBudget{800};
 
-// "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: what has an = belongs to the one before.
+// "host:8090" or "[::1]:8090", which a drafter's name with parameters never looks like.
+bool IsAddress(const std::string& part) {
+  const size_t colon = part.rfind(':');
+  if (colon == std::string::npos || colon + 1 == part.size()) return false;
+  const bool one_colon = part.find(':') == colon || part.front() == '[';
+  return one_colon && part.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+}
+
+// "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: what has an = or is an address belongs to the one before.
 std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
   std::vector<std::string> drafters;
   for (const std::string& list : lists) {
     std::istringstream parts(list);
     bool first = true;
     for (std::string part; std::getline(parts, part, ','); first = false) {
-      const bool parameter = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
+      const bool parameter = part.find('=') < part.find(':') || IsAddress(part);
       if (parameter && !first) {
         drafters.back() += "," + part;
       } else {
@@ -86,11 +95,14 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
     if (Status status = speculation->LoadDraftModel(settings, target); !status.ok()) return status;
   }
 
-  const DrafterEnvironment environment{info.n_sequences, target.model()->tokenizer(), speculation->draft_.get(),
+  const DrafterEnvironment environment{info.n_sequences, target.model()->tokenizer(),
+                                       speculation->draft_ ? &speculation->draft_->model() : nullptr,
                                        settings.remember};
+  std::vector<DrafterKind> kinds = DrafterKinds();
+  kinds.push_back(RemoteKind());
   std::vector<std::unique_ptr<Drafter>> drafters;
   for (const DrafterChoice& choice : *choices) {
-    auto drafter = MakeDrafter(choice, environment);
+    auto drafter = MakeDrafter(choice, environment, kinds);
     if (!drafter.ok()) return drafter.status();
     drafters.push_back(std::move(*drafter));
     speculation->names_.push_back(choice.name);
@@ -113,39 +125,21 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
 
 Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& target) {
   const EngineInfo& info = target.engine().info();
-  // Drafts are guesses: the fastest settings will do.
-  ModelOptions model_options = settings.draft_model;
+  ModelOptions model = settings.draft_model;
+  model.kernels = target.options().kernels;
+  model.kernel_trials = target.options().kernel_trials;
   ContextOptions context = settings.draft_context;
-  model_options.exactness = context.exactness = Exactness::kOff;
-  model_options.kernels = target.options().kernels;
-  model_options.kernel_trials = target.options().kernel_trials;
-  auto model = LlamaModel::Load(model_options);
-  if (!model.ok()) return Status(model.status().code(), "draft " + model.status().message());
   context.n_sequences = info.n_sequences;
-  if (context.context_tokens == 0) {
-    const Pos trained = (*model)->TrainedContext();
-    context.context_tokens =
-        info.n_sequences * (trained > 0 ? std::min(info.sequence_length, trained) : info.sequence_length);
-  }
-  context.max_outputs = info.n_sequences;
-  context.device_snapshots = false;  // they go back within a batch; a draft is made in one batch per token
-  auto draft_engine = LlamaEngine::Create(*model, context, &target.unpadded());
-  if (!draft_engine.ok())
-    return Status(draft_engine.status().code(), "draft model: " + draft_engine.status().message());
-  if ((*draft_engine)->info().rollback == Rollback::kNone) {
-    return InvalidArgument("draft model: its memory cannot take tokens back, so it cannot draft");
-  }
-  draft_model_ = std::move(*model);
-  draft_engine_ = std::move(*draft_engine);
-  draft_filters_ = std::make_unique<LlamaFilterFactory>(draft_model_, draft_engine_->info().sequence_length);
-  draft_ = std::make_unique<DraftModel>(DraftModel{*draft_engine_, draft_model_->tokenizer(), *draft_filters_});
+  auto loaded = LoadedDraftModel::Load(model, context, info.sequence_length, &target.unpadded());
+  if (!loaded.ok()) return loaded.status();
+  draft_ = std::move(*loaded);
   return {};
 }
 
 std::string Speculation::Description() const {
   if (names_.empty()) return "speculation off" + why_off_;
   return fmt::format("speculation: {}{}; {}", fmt::join(names_, ", "),
-                     draft_model_ ? fmt::format(" ({})", draft_model_->Description()) : "", curve_);
+                     draft_ ? fmt::format(" ({})", draft_->Description()) : "", curve_);
 }
 
 }  // namespace outrider

@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "apps/loaded_draft_model.h"
 #include "apps/target.h"
 #include "base/status.h"
 #include "drafters/registry.h"
 #include "drafters/speculator.h"
-#include "engine/llama/llama_engine.h"
-#include "engine/llama/llama_filters.h"
 #include "engine/model_options.h"
 
 namespace outrider {
@@ -45,10 +44,7 @@ class Speculation {
 
   Status LoadDraftModel(const SpeculationSettings& settings, Target& target);
 
-  std::shared_ptr<LlamaModel> draft_model_;
-  std::unique_ptr<LlamaEngine> draft_engine_;
-  std::unique_ptr<LlamaFilterFactory> draft_filters_;
-  std::unique_ptr<DraftModel> draft_;
+  std::unique_ptr<LoadedDraftModel> draft_;
   std::unique_ptr<Speculator> speculator_;
   std::vector<std::string> names_;
   std::string why_off_;

@@ -33,6 +33,7 @@ struct Proposal {
   float p_min = 0;            // stop before the first token with less confidence
   double least_survival = 0;  // make no more tokens once the product of confidences is below
   Draft draft;                // may come with tokens of another drafter: continue after them
+  double patience = 0;        // seconds that waiting for an answer is worth
 };
 
 class Drafter {
@@ -58,10 +59,17 @@ class Drafter {
   // asked when that pays.
   virtual bool computes() const { return false; }
 
+  // Whether its tokens are drawn at random if it is asked for distributions.
+  virtual bool draws() const { return computes(); }
+
   // Tokens of the history that `seq` has still to read before it can propose (a draft model that has not seen the
   // prompt), and reading up to `tokens` of them.
   virtual int Lag(SeqId, std::span<const Token> /*history*/) const { return 0; }
   virtual void CatchUp(SeqId, std::span<const Token> /*history*/, int /*tokens*/) {}
+
+  // A drafter whose answers come from elsewhere: seconds until one is there for `seq`, as far as can be told; 0 if
+  // there is one, or none to expect. Until then it has nothing to propose, unless its proposal has the patience.
+  virtual double Due(SeqId, std::span<const Token> /*history*/) const { return 0; }
 
   // The server stops: a drafter that keeps what it learned in a file writes it now.
   virtual void Save() {}

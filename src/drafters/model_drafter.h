@@ -37,6 +37,9 @@ class ModelDrafter : public Drafter {
   // Tokens of the history after the first `kept` may be others than they were.
   void Revise(SeqId seq, size_t kept);
 
+  // Nothing of what `seq` has read is left.
+  void Forget(SeqId seq);
+
   static constexpr int kReadAlong = 16;  // tokens a proposal may read first without being behind
 
  private:
@@ -64,7 +67,6 @@ class ModelDrafter : public Drafter {
   bool Decode();
   void ReadHistories(std::span<Proposal*> proposals);
   bool DrawNext(Answer& answer);
-  void Forget(SeqId seq);
 
   const DraftModel& model_;
   const int window_;

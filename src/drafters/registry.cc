@@ -16,12 +16,18 @@
 namespace outrider {
 namespace {
 
-// Adds "key=value" to the choice.
+Status NotAParameter(const DrafterChoice& choice, std::string_view text) {
+  return InvalidArgument(fmt::format("drafter {}: '{}' is not of the form key=value", choice.name, text));
+}
+
+// Adds "key=value", or "value", to the choice.
 Status AddParameter(std::string_view text, DrafterChoice& choice) {
   const size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return InvalidArgument(fmt::format("drafter {}: '{}' is not of the form key=value", choice.name, text));
+  if (equals == std::string_view::npos && !text.empty()) {
+    choice.values.emplace_back(text);
+    return {};
   }
+  if (text.empty() || equals == 0) return NotAParameter(choice, text);
   const std::string key(text.substr(0, equals));
   if (!choice.parameters.emplace(key, text.substr(equals + 1)).second) {
     return InvalidArgument(fmt::format("drafter {}: {} is given twice", choice.name, key));
@@ -79,6 +85,7 @@ std::string DrafterParameters::Text(const std::string& name, std::string default
 
 Status DrafterParameters::Check() const {
   if (!error_.ok()) return error_;
+  if (!takes_values_ && !choice_.values.empty()) return NotAParameter(choice_, choice_.values.front());
   for (const auto& [name, value] : choice_.parameters) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     if (known_.empty()) return InvalidArgument(fmt::format("drafter {} has no parameters", choice_.name));
@@ -86,6 +93,11 @@ Status DrafterParameters::Check() const {
         fmt::format("drafter {} has no parameter {}; there are: {}", choice_.name, name, fmt::join(known_, ", ")));
   }
   return {};
+}
+
+const std::vector<std::string>& DrafterParameters::Values() {
+  takes_values_ = true;
+  return choice_.values;
 }
 
 const std::string* DrafterParameters::Find(const std::string& name) {
@@ -102,8 +114,8 @@ const std::vector<DrafterKind>& DrafterKinds() {
   return kinds;
 }
 
-Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const DrafterEnvironment& environment) {
-  const std::vector<DrafterKind>& kinds = DrafterKinds();
+Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const DrafterEnvironment& environment,
+                                             const std::vector<DrafterKind>& kinds) {
   const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == choice.name; });
   if (kind == kinds.end()) {
     std::vector<std::string_view> names;

@@ -32,10 +32,11 @@ struct DrafterEnvironment {
   bool remember = true;               // what one request teaches may help the next
 };
 
-// A drafter asked for by name: "suffix", or "ngram-simple:size_n=8,size_m=16".
+// A drafter asked for by name: "suffix", "ngram-simple:size_n=8,size_m=16", or "remote:host:8090,other:8090,token=x".
 struct DrafterChoice {
   std::string name;
   std::map<std::string, std::string> parameters;
+  std::vector<std::string> values = {};  // without a key
 };
 
 Result<DrafterChoice> ParseDrafterChoice(std::string_view text);
@@ -48,6 +49,7 @@ class DrafterParameters {
   int Integer(const std::string& name, int default_value, int least, int most);
   bool Flag(const std::string& name, bool default_value);
   std::string Text(const std::string& name, std::string default_value);
+  const std::vector<std::string>& Values();  // those without a key
 
   // The first bad value, or a parameter that nobody asked about (with those that exist).
   Status Check() const;
@@ -57,6 +59,7 @@ class DrafterParameters {
 
   const DrafterChoice& choice_;
   std::vector<std::string> known_;
+  bool takes_values_ = false;
   Status error_;
 };
 
@@ -66,9 +69,11 @@ struct DrafterKind {
   std::function<Result<std::unique_ptr<Drafter>>(DrafterParameters&, const DrafterEnvironment&)> make;
 };
 
+// Those of this room.
 const std::vector<DrafterKind>& DrafterKinds();
 
-// kInvalidArgument with a sentence that names what exists, if the name or a parameter is wrong.
-Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const DrafterEnvironment& environment);
+// One of `kinds`. kInvalidArgument with a sentence that names what exists, if the name or a parameter is wrong.
+Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const DrafterEnvironment& environment,
+                                             const std::vector<DrafterKind>& kinds = DrafterKinds());
 
 }  // namespace outrider

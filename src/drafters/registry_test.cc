@@ -38,7 +38,6 @@ TEST(ParseDrafterChoiceTest, SaysWhatIsWrong) {
   EXPECT_EQ(ParseError(""), "'' does not begin with the name of a drafter");
   EXPECT_EQ(ParseError(":a=1"), "':a=1' does not begin with the name of a drafter");
   EXPECT_EQ(ParseError("suffix:"), "drafter suffix: '' is not of the form key=value");
-  EXPECT_EQ(ParseError("suffix:depth"), "drafter suffix: 'depth' is not of the form key=value");
   EXPECT_EQ(ParseError("suffix:a=1,"), "drafter suffix: '' is not of the form key=value");
   EXPECT_EQ(ParseError("suffix:=1"), "drafter suffix: '=1' is not of the form key=value");
   EXPECT_EQ(ParseError("suffix:a=1,a=2"), "drafter suffix: a is given twice");
@@ -82,6 +81,18 @@ TEST(DrafterParametersTest, UnknownParametersAreErrors) {
   some.Integer("size_n", 1, 0, 10);
   some.Flag("fast", true);
   EXPECT_EQ(some.Check().message(), "drafter test has no parameter zise_n; there are: size_n, fast");
+}
+
+TEST(DrafterParametersTest, ValuesWithoutAKeyAreForThoseWhoTakeThem) {
+  const auto choice = ParseDrafterChoice("remote:host:8090,[::1]:8091,token=x");
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->name, "remote");
+  DrafterParameters takes(*choice);
+  EXPECT_EQ(takes.Values(), (std::vector<std::string>{"host:8090", "[::1]:8091"}));
+  EXPECT_EQ(takes.Text("token", ""), "x");
+  EXPECT_TRUE(takes.Check().ok());
+  DrafterParameters does_not(*choice);
+  EXPECT_EQ(does_not.Check().message(), "drafter remote: 'host:8090' is not of the form key=value");
 }
 
 TEST(RegistryTest, KindsHaveNamesAndSummaries) {

@@ -29,6 +29,8 @@ struct Slot {
   Draft draft;                   // the best one of this step
   std::vector<double> survival;  // of `draft`
   std::vector<DrafterStats> stats;
+
+  std::span<const double> DraftSurvival() const { return draft.empty() ? std::span<const double>() : survival; }
 };
 
 constexpr int kTrialRounds = 3;        // tokens a computing drafter out of favour is asked for
@@ -39,6 +41,7 @@ constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
 constexpr int kLeastSlice = 8;         // fewer tokens at once cost more each, which would make slices ever smaller
 constexpr double kRemembered = 0.998;  // from step to step, of what saving and restoring a state cost
 constexpr int kStepsToSettle = 3;      // of one shape, where a switch of shapes costs something
+constexpr double kHurry = 0.8;         // of the longest wait that would pay: what is due may be late
 constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on for, at least
 
 }  // namespace
@@ -110,16 +113,20 @@ struct Speculator::State {
   }
 
   void AskLookup(Seat& seat);
+  void WaitFor(Seat& seat);
+  bool BetterNowThanNext(const Seat& seat, double seconds);
   void AskComputing(Seat& seat);
   double Outlook(Seat& seat, int* rounds);
   double ReadingSeconds(const Seat& seat);
   void ReadUp(Seat& seat, double gain);
+  void Foresee(const Seat& seat, const SpeculationTurn& turn, double chance, double least,
+               std::vector<double>* outlook);
   void Prepare(Seat& seat, const SpeculationTurn& turn, int max_tokens, double least_survival);
   double Ask(Seat& seat);
   void TakeBetter(Seat& seat, double row_price);
   void Trim(int room);
   // A random draw that may be rejected is judged without a look at it.
-  bool Blind(const Seat& seat, const Slot& slot) const { return slot.rejecting && seat.drafter->computes(); }
+  bool Blind(const Seat& seat, const Slot& slot) const { return slot.rejecting && seat.drafter->draws(); }
   bool Continues(const Slot& slot) const {
     return options.join && !slot.draft.empty() && slot.survival.back() >= kSureEnough;
   }
@@ -234,6 +241,58 @@ void Speculator::State::AskLookup(Seat& seat) {
   if (asked.empty()) return;
   Ask(seat);
   TakeBetter(seat, policy.LeastSurvival(PlainStep(), 0));
+  WaitFor(seat);
+}
+
+// Waits for drafts that are on their way, if they are worth that.
+void Speculator::State::WaitFor(Seat& seat) {
+  double longest = 0;
+  for (const SpeculationTurn& turn : turns) {
+    if (MayAsk(seat, turn)) longest = std::max(longest, seat.drafter->Due(turn.seq, turn.history));
+  }
+  if (longest == 0 || (!options.always && !BetterNowThanNext(seat, longest))) return;
+  const auto due = [&](const SpeculationTurn& turn) {
+    return MayAsk(seat, turn) && seat.drafter->Due(turn.seq, turn.history) > 0;
+  };
+  const double row_price = policy.LeastSurvival(PlainStep(), 0);
+  offers = without_drafts;
+  outlooks.resize(turns.size());
+  for (size_t i = 0; i < turns.size(); ++i) offers[i].survival = SlotOf(turns[i].seq).DraftSurvival();
+  const double without = policy.Gain(StepOf(offers), 0);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (!due(turns[i])) continue;
+    Foresee(seat, turns[i], 1, row_price / 2, &outlooks[i]);
+    if (WorthOf(outlooks[i], row_price) > WorthOf(offers[i].survival, row_price)) offers[i].survival = outlooks[i];
+  }
+  if (!options.always && policy.Gain(StepOf(offers), longest) <= without) return;
+  asked.clear();
+  for (const SpeculationTurn& turn : turns) {
+    if (!due(turn)) continue;
+    Prepare(seat, turn, Room(turn), 0);
+    asked.back()->patience = longest;
+  }
+  Ask(seat);
+  TakeBetter(seat, row_price);
+}
+
+// Whether to have drafts `seconds` late is better than to have them in the next step, with what is left of them. A
+// plain step meanwhile brings a token for each sequence, of which the draft may have foreseen the first; if it has not,
+// there is no draft in the next step either.
+bool Speculator::State::BetterNowThanNext(const Seat& seat, double seconds) {
+  double foreseen = 0;
+  for (const SpeculationTurn& turn : turns) foreseen += seat.acceptance.TypicalAcceptance(turn.seq, 0) / generating();
+  return seconds < policy.PlainSeconds(PlainStep()) * (1 - (1 - foreseen) / policy.speed_up()) * kHurry;
+}
+
+// What `seat` can be expected to draft for a turn, given the chance that what it continues is right: until a token's
+// chance is below `least`.
+void Speculator::State::Foresee(const Seat& seat, const SpeculationTurn& turn, double chance, double least,
+                                std::vector<double>* outlook) {
+  outlook->clear();
+  for (int place = 0; place < Room(turn) && chance >= least; ++place) {
+    chance *= seat.acceptance.TypicalAcceptance(turn.seq, place);
+    outlook->push_back(chance);
+  }
 }
 
 // A drafter that computes is asked for as many tokens as its record makes worth their cost; out of favour, for a few
@@ -282,11 +341,8 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
     const SpeculationTurn& turn = turns[i];
     outlooks[i].clear();
     if (!MayAsk(seat, turn)) continue;
-    double chance = Continues(SlotOf(turn.seq)) ? SlotOf(turn.seq).survival.back() : 1;
-    for (int place = 0; place < Room(turn) && chance >= row_price / 2; ++place) {
-      chance *= seat.acceptance.TypicalAcceptance(turn.seq, place);
-      outlooks[i].push_back(chance);
-    }
+    const double chance = Continues(SlotOf(turn.seq)) ? SlotOf(turn.seq).survival.back() : 1;
+    Foresee(seat, turn, chance, row_price / 2, &outlooks[i]);
     offers[i].survival = outlooks[i];
   }
   *rounds = options.always ? options.n_max : policy.ChooseRounds(StepOf(offers), round_seconds);
@@ -355,6 +411,7 @@ void Speculator::State::Prepare(Seat& seat, const SpeculationTurn& turn, int max
   const bool blind = Blind(seat, SlotOf(turn.seq));
   proposal.p_min = blind ? 0 : SlotOf(turn.seq).p_min;
   proposal.least_survival = blind ? 0 : least_survival;
+  proposal.patience = 0;
   proposal.draft.Clear();
   asked.push_back(&proposal);
 }
@@ -406,8 +463,7 @@ void Speculator::State::TakeBetter(Seat& seat, double row_price) {
 void Speculator::State::Trim(int room) {
   offers = without_drafts;
   for (size_t i = 0; i < turns.size(); ++i) {
-    const Slot& slot = SlotOf(turns[i].seq);
-    if (!slot.draft.empty()) offers[i].survival = slot.survival;
+    offers[i].survival = SlotOf(turns[i].seq).DraftSurvival();
   }
   rows.assign(turns.size(), 0);
   if (options.always) {

@@ -39,6 +39,7 @@ class FakeEngine : public Engine {
 
   // For tests.
   const std::vector<Batch>& batches() const { return batches_; }
+  void ForgetBatches() { batches_.clear(); }
   const std::vector<Token>& memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
   void FailWhile(std::function<bool(const Batch&)> should_fail) { should_fail_ = std::move(should_fail); }
 

@@ -4,19 +4,9 @@
 
 #include <fstream>
 
+#include "base/secrets.h"
+
 namespace outrider {
-
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
-}
-
-bool ConstantTimeEquals(std::string_view a, std::string_view b) {
-  unsigned char difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
-  }
-  return difference == 0;
-}
 
 size_t ApiKeys::Find(std::string_view authorization, std::string_view x_api_key) const {
   constexpr std::string_view kBearer = "Bearer ";

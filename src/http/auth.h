@@ -9,12 +9,6 @@
 
 namespace outrider {
 
-// True if `host` can be reached from this machine only.
-bool IsLoopback(std::string_view host);
-
-// Compares in time that depends on the lengths alone.
-bool ConstantTimeEquals(std::string_view a, std::string_view b);
-
 class ApiKeys {
  public:
   ApiKeys() = default;

@@ -11,6 +11,7 @@
 #include "api/fields.h"
 #include "api/messages.h"
 #include "base/log.h"
+#include "base/metrics_writer.h"
 #include "http/slots.h"
 
 namespace outrider {
@@ -214,7 +215,7 @@ struct HttpServer::Impl {
       SendJson(response, SlotsJson(services.scheduler.Slots(), services.api));
     });
     Get("/metrics", [this](const Request&, Response& response) {
-      response.set_content(MetricsText(services.scheduler.Stats()), "text/plain; version=0.0.4; charset=utf-8");
+      response.set_content(MetricsText(services.scheduler.Stats()), kMetricsContentType);
     });
 
     for (const char* path : {"/v1/chat/completions", "/chat/completions"}) PostCall(path, ParseChatCompletion);

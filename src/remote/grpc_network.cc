@@ -1,0 +1,339 @@
+#include "remote/grpc_network.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "base/address.h"
+#include "base/log.h"
+#include "remote/draft.grpc.pb.h"
+#include "remote/protocol.h"
+
+namespace outrider {
+namespace {
+
+using draft::v1::ToClient;
+using draft::v1::ToServer;
+using std::chrono::milliseconds;
+
+constexpr auto kWatch = milliseconds(200);  // of a connection, at a time
+constexpr auto kLeastPause = milliseconds(200), kMostPause = milliseconds(30'000);
+constexpr size_t kMostArrived = 16;   // messages that wait to be taken; more are not read
+constexpr size_t kMostUnsent = 1024;  // messages: a server that does not read is left
+
+// Health checks by the channel itself; a channel is ready when the server says so.
+constexpr char kServiceConfig[] = R"({"loadBalancingConfig": [{"round_robin": {}}],)"
+                                  R"( "healthCheckConfig": {"serviceName": "outrider.draft.v1.Drafting"}})";
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetServiceConfigJSON(kServiceConfig);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  // A cable that was pulled is noticed within seconds.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // what is for this machine must not go to another
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);    // messages are small
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, static_cast<int>(kLeastPause.count()));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // and how long connecting may take
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+// What others say, fit for a line of the log.
+std::string Printable(std::string text) {
+  constexpr size_t kMost = 300;
+  if (text.size() > kMost) text.resize(kMost);
+  for (char& c : text) c = c < ' ' || c > '~' ? '?' : c;
+  return text;
+}
+
+// One draft server, and how it fares. Thread-safe.
+class DraftHost {
+ public:
+  DraftHost(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials)
+      : address_(std::move(address)),
+        channel_(grpc::CreateCustomChannel(address_, credentials, Arguments())),
+        stub_(draft::v1::Drafting::NewStub(channel_)) {
+    channel_->GetState(true);
+  }
+
+  // Whether a stream may be opened now.
+  bool Usable(TimePoint now) {
+    const bool ready = channel_->GetState(true) == GRPC_CHANNEL_READY;
+    const std::lock_guard lock(mutex_);
+    return ready && now >= not_before_;
+  }
+
+  void Worked(const std::string& model) {
+    const std::lock_guard lock(mutex_);
+    pause_ = kLeastPause;
+    if (!std::exchange(works_, true)) LogInfo("draft server {}: drafts with {}", address_, Printable(model));
+  }
+
+  // Has no room for one more sequence.
+  void WasFull() {
+    const std::lock_guard lock(mutex_);
+    not_before_ = std::max(not_before_, Clock::Real().Now() + kLeastPause);
+  }
+
+  void Failed(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    const TimePoint now = Clock::Real().Now();
+    if (now < not_before_) return;  // several streams, one failure
+    const double jitter = std::uniform_real_distribution<double>(0.5, 1)(random_);
+    not_before_ = now + std::chrono::duration_cast<Duration>(pause_ * jitter);
+    pause_ = std::min<milliseconds>(2 * pause_, kMostPause);
+    if (!std::exchange(works_, false) && reason == reason_) return;
+    reason_ = reason;
+    LogWarning("draft server {}: {}; requests go on without it", address_, Printable(reason));
+  }
+
+  // Puts this host into `queue` when its connection has changed, or after a moment.
+  void Watch(grpc::CompletionQueue& queue) {
+    channel_->NotifyOnStateChange(channel_->GetState(true), std::chrono::system_clock::now() + kWatch, &queue, this);
+  }
+
+  draft::v1::Drafting::Stub& stub() { return *stub_; }
+  std::atomic<int>& streams() { return streams_; }
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<draft::v1::Drafting::Stub> stub_;
+  std::atomic<int> streams_ = 0;
+
+  std::mutex mutex_;
+  bool works_ = false;  // guarded by mutex_, as all below
+  std::string reason_;
+  milliseconds pause_ = kLeastPause;
+  TimePoint not_before_{};
+  std::minstd_rand random_{std::random_device()()};
+};
+
+// A thread that keeps connections going. gRPC works on a connection only while somebody waits for it, and between
+// requests nobody else does: certificates would be exchanged when the first request is over.
+class ConnectionKeeper {
+ public:
+  explicit ConnectionKeeper(std::vector<std::shared_ptr<DraftHost>> hosts)
+      : hosts_(std::move(hosts)), thread_([this] { Run(); }) {}
+
+  ~ConnectionKeeper() {
+    stopping_ = true;
+    thread_.join();
+  }
+  ConnectionKeeper(const ConnectionKeeper&) = delete;
+  ConnectionKeeper& operator=(const ConnectionKeeper&) = delete;
+
+ private:
+  void Run() {
+    for (const auto& host : hosts_) host->Watch(queue_);
+    size_t watched = hosts_.size();
+    void* host = nullptr;
+    for (bool ok = false; watched > 0 && queue_.Next(&host, &ok);) {
+      --watched;
+      if (stopping_) continue;
+      static_cast<DraftHost*>(host)->Watch(queue_);
+      ++watched;
+    }
+    queue_.Shutdown();
+    for (bool ok = false; queue_.Next(&host, &ok);) {
+    }
+  }
+
+  const std::vector<std::shared_ptr<DraftHost>> hosts_;
+  grpc::CompletionQueue queue_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+// One stream's call. gRPC and the GrpcStream share it until both are done.
+//
+// While it is `held_` gRPC waits for us, so that reading and writing may be started by the stepping thread; that is
+// done under the lock, lest the hold be gone in between. (gRPC never calls back from within a call that starts
+// something.)
+class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::enable_shared_from_this<Call> {
+ public:
+  Call(std::shared_ptr<DraftHost> host, const std::string& token) : host_(std::move(host)) {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    ++host_->streams();
+  }
+
+  void Start() {
+    self_ = shared_from_this();
+    host_->stub().async()->Draft(&context_, this);
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  void Send(const ToServer& message) {
+    const std::lock_guard lock(mutex_);
+    if (!held_) return;
+    unsent_.push_back(message);
+    if (unsent_.size() == 1) StartWrite(&unsent_.front());
+    if (unsent_.size() > kMostUnsent) context_.TryCancel();
+  }
+
+  bool Receive(ToClient* message, TimePoint* arrived) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (arrived_.empty()) return false;
+      *message = std::move(arrived_.front().message);
+      *arrived = arrived_.front().when;
+      arrived_.pop_front();
+      if (std::exchange(full_, false) && held_) StartRead(&incoming_);
+    }
+    if (message->has_ready()) host_->Worked(message->ready().model());
+    return true;
+  }
+
+  void Wait(TimePoint deadline) {
+    std::unique_lock lock(mutex_);
+    news_.wait_until(lock, deadline, [this] { return !held_ || !arrived_.empty(); });
+  }
+
+  bool over() const {
+    const std::lock_guard lock(mutex_);
+    return !held_ && arrived_.empty();
+  }
+
+  // Nobody is interested any more.
+  void Abandon() {
+    const std::lock_guard lock(mutex_);
+    if (!held_) return;  // it ended by itself
+    abandoned_ = true;
+    context_.TryCancel();
+    LetGo();
+  }
+
+  void Reproach(const Status& status) {
+    host_->Failed(status.message());
+    Abandon();
+  }
+
+ private:
+  struct Arrival {
+    ToClient message;
+    TimePoint when;
+  };
+
+  // With the lock held.
+  void LetGo() {
+    if (std::exchange(held_, false)) RemoveHold();
+  }
+
+  void OnReadDone(bool ok) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ok) {
+        arrived_.push_back({std::move(incoming_), Clock::Real().Now()});
+        full_ = arrived_.size() >= kMostArrived;
+        if (!full_) StartRead(&incoming_);
+      } else {
+        LetGo();
+      }
+    }
+    news_.notify_one();
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    unsent_.pop_front();
+    if (!ok) {
+      context_.TryCancel();  // nobody may be reading
+      LetGo();
+    }
+    if (held_ && !unsent_.empty()) StartWrite(&unsent_.front());
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    bool failed = false;
+    {
+      const std::lock_guard lock(mutex_);
+      failed = !abandoned_;
+    }
+    --host_->streams();
+    if (failed && status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+      host_->WasFull();
+    } else if (failed) {
+      host_->Failed(status.error_message().empty() ? "ended the stream" : status.error_message());
+    }
+    self_.reset();
+  }
+
+  const std::shared_ptr<DraftHost> host_;
+  grpc::ClientContext context_;
+  ToClient incoming_;  // gRPC's
+  std::shared_ptr<Call> self_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable news_;
+  bool held_ = true;             // guarded by mutex_, as all below
+  std::deque<ToServer> unsent_;  // the first is being written
+  std::deque<Arrival> arrived_;
+  bool full_ = false;  // not reading
+  bool abandoned_ = false;
+};
+
+class GrpcStream : public DraftStream {
+ public:
+  explicit GrpcStream(std::shared_ptr<Call> call) : call_(std::move(call)) { call_->Start(); }
+  ~GrpcStream() override { call_->Abandon(); }
+
+  void Send(const ToServer& message) override { call_->Send(message); }
+  bool Receive(ToClient* message, TimePoint* arrived) override { return call_->Receive(message, arrived); }
+  void Wait(TimePoint deadline) override { call_->Wait(deadline); }
+  bool over() const override { return call_->over(); }
+  void Reproach(const Status& status) override { call_->Reproach(status); }
+
+ private:
+  const std::shared_ptr<Call> call_;
+};
+
+class GrpcNetwork : public DraftNetwork {
+ public:
+  GrpcNetwork(std::vector<std::shared_ptr<DraftHost>> hosts, std::string token)
+      : hosts_(std::move(hosts)), token_(std::move(token)), keeper_(hosts_) {}
+
+  std::unique_ptr<DraftStream> Connect() override {
+    const TimePoint now = Clock::Real().Now();
+    std::shared_ptr<DraftHost> best;
+    for (const auto& host : hosts_) {
+      if (host->Usable(now) && (!best || host->streams() < best->streams())) best = host;
+    }
+    if (!best) return nullptr;
+    return std::make_unique<GrpcStream>(std::make_shared<Call>(best, token_));
+  }
+
+ private:
+  const std::vector<std::shared_ptr<DraftHost>> hosts_;
+  const std::string token_;
+  const ConnectionKeeper keeper_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DraftNetwork>> MakeGrpcNetwork(const GrpcNetworkOptions& options) {
+  if (options.servers.empty()) return InvalidArgument("the drafter 'remote' needs a server: --spec remote:host:port");
+  std::vector<std::shared_ptr<DraftHost>> hosts;
+  for (const std::string& address : options.servers) {
+    if (auto parsed = ParseAddress(address); !parsed.ok()) return parsed.status();
+    auto credentials = MakeChannelCredentials(options.credentials, address);
+    if (!credentials.ok()) return credentials.status();
+    hosts.push_back(std::make_shared<DraftHost>(address, *credentials));
+  }
+  return std::unique_ptr<DraftNetwork>(std::make_unique<GrpcNetwork>(std::move(hosts), options.credentials.token));
+}
+
+}  // namespace outrider

@@ -1,0 +1,341 @@
+#include "remote/remote_drafter.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "engine/fake_engine.h"
+#include "engine/fake_tokenizer.h"
+#include "remote/loopback_network.h"
+#include "sampling/fake_filters.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kVocabulary = 258;
+constexpr int kSequences = 3;
+
+EngineInfo DraftEngine(int n_sequences) {
+  EngineInfo info;
+  info.n_vocab = kVocabulary;
+  info.n_sequences = n_sequences;
+  info.sequence_length = 2000;
+  info.max_batch = 64;
+  info.micro_batch = 64;
+  info.max_outputs = n_sequences;
+  return info;
+}
+
+// A server that drafts by a script, a client, and what lies between.
+struct Fixture {
+  explicit Fixture(
+      std::function<int()> delay = [] { return 0; }, int server_sequences = kSequences)
+      : script(FakeEngine::Hashing(200)),
+        engine(DraftEngine(server_sequences), FakeEngine::Hashing(200)),
+        desk(model, {}, clock) {
+    auto its_network = std::make_unique<LoopbackNetwork>(desk, clock, std::move(delay));
+    network = its_network.get();
+    drafter =
+        std::make_unique<RemoteDrafter>(std::move(its_network), tokenizer, kSequences, RemoteDrafterOptions(), clock);
+  }
+
+  void Begin(SeqId seq, const std::vector<Token>& history) {
+    DraftContext context;
+    context.sampling.temperature = 0;
+    drafter->Begin(seq, history, context);
+  }
+
+  std::vector<Token> Ask(SeqId seq, const std::vector<Token>& history, int max_tokens = 16, double patience = 0) {
+    Proposal proposal;
+    proposal.patience = patience;
+    proposal.seq = seq;
+    proposal.history = history;
+    proposal.max_tokens = max_tokens;
+    Proposal* proposals[] = {&proposal};
+    drafter->Propose(proposals);
+    std::vector<Token> tokens;
+    for (const DraftToken& token : proposal.draft.tokens) tokens.push_back(token.token);
+    return tokens;
+  }
+
+  std::vector<Token> Says(std::vector<Token> history, size_t count) const {
+    std::vector<Token> tokens;
+    for (size_t i = 0; i < count; ++i) {
+      tokens.push_back(script(history));
+      history.push_back(tokens.back());
+    }
+    return tokens;
+  }
+
+  void Pass(int times) {
+    for (int i = 0; i < times; ++i) network->Pass();
+  }
+
+  FakeEngine::Script script;
+  FakeEngine engine;
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  DraftModel model{engine, tokenizer, filters};
+  ManualClock clock;
+  DraftDesk desk;
+  LoopbackNetwork* network = nullptr;
+  std::unique_ptr<RemoteDrafter> drafter;
+};
+
+std::vector<Token> Text(size_t length) {
+  std::vector<Token> text;
+  for (size_t i = 0; i < length; ++i) text.push_back(static_cast<Token>((i * 7 + 3) % 200));
+  return text;
+}
+
+TEST(RemoteDrafterTest, BringsWhatTheOtherMachineSays) {
+  Fixture f;
+  const std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  EXPECT_TRUE(f.Ask(0, history).empty()) << "nothing has arrived, and nobody waits";
+  f.Pass(3);
+  f.Ask(0, history);  // hears that the server is ready, and sends the context
+  f.Pass(40);
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
+}
+
+TEST(RemoteDrafterTest, ALineThatAgreesGoesOnWhileTheTargetIsBusy) {
+  Fixture f;
+  std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  f.Pass(3);
+  f.Ask(0, history);
+  f.Pass(40);
+  const uint64_t drafted = f.desk.stats().drafted_tokens;
+  const std::vector<Token> right = f.Says(history, 5);
+  history.insert(history.end(), right.begin(), right.end());
+  f.drafter->Commit(0, history, 5);
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16)) << "at once: it was all there";
+  f.Pass(40);
+  EXPECT_EQ(f.desk.stats().drafted_tokens, drafted + 5) << "and nothing is drafted twice";
+}
+
+TEST(RemoteDrafterTest, ALineThatWasWrongIsDroppedAtBothEnds) {
+  Fixture f;
+  std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  f.Pass(3);
+  f.Ask(0, history);
+  f.Pass(40);
+  history.push_back((f.Says(history, 1)[0] + 1) % 200);
+  f.drafter->Commit(0, history, 1);
+  EXPECT_TRUE(f.Ask(0, history).empty());
+  f.Pass(40);
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
+  EXPECT_EQ(f.desk.stats().broken, 0u);
+}
+
+TEST(RemoteDrafterTest, TokensThatWereConfirmedBeforeTheyWereSentAreNotWaitedFor) {
+  Fixture f;
+  std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  f.Pass(3);
+  f.Ask(0, history);
+  size_t sent = 0;
+  for (int i = 0; i < 40 && sent == 0; ++i) {
+    f.Pass(1);
+    sent = f.Ask(0, history).size();
+  }
+  ASSERT_LT(sent, 8u) << "a first part";
+  f.Pass(3);  // a few more tokens, which are not sent yet
+  const std::vector<Token> right = f.Says(history, sent + 2);
+  history.insert(history.end(), right.begin(), right.end());
+  f.drafter->Commit(0, history, static_cast<int>(right.size()));
+  f.Pass(40);
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
+  const std::vector<Token> more = f.Says(history, 3);
+  history.insert(history.end(), more.begin(), more.end());
+  f.drafter->Commit(0, history, 3);
+  f.Pass(40);
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
+  EXPECT_EQ(f.desk.stats().broken, 0u);
+}
+
+TEST(RemoteDrafterTest, KnowsWhenAnAnswerIsDueAndWaitsIfToldTo) {
+  int delay = 5;
+  Fixture f([&delay] { return delay; });
+  std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  for (int i = 0; i < 4; ++i) {
+    f.Pass(30);
+    f.Ask(0, history);
+  }
+  const auto be_wrong = [&] {
+    history.push_back((f.Says(history, 1)[0] + 1) % 200);
+    f.drafter->Commit(0, history, 1);
+    return f.drafter->Due(0, history);
+  };
+  EXPECT_EQ(be_wrong(), 0) << "never seen one";
+  f.Pass(40);
+  EXPECT_FALSE(f.Ask(0, history).empty());
+  for (int i = 0; i < 30; ++i) {
+    be_wrong();
+    f.Pass(40);
+    f.Ask(0, history);
+  }
+  const double due = be_wrong();
+  EXPECT_NEAR(due, 0.014, 0.004) << "there and back, and four tokens";
+  EXPECT_TRUE(f.Ask(0, history).empty());
+  const TimePoint start = f.clock.Now();
+  EXPECT_FALSE(f.Ask(0, history, 16, due).empty());
+  EXPECT_LE(Milliseconds(f.clock.Now() - start), 1000 * due);
+  EXPECT_EQ(f.drafter->Due(0, history), 0);
+
+  // The network gets slow. Waits end in time, and soon it is known that they are in vain.
+  delay = 100;
+  double waited = 0;
+  for (int i = 0; i < 200; ++i) {
+    const double expected = be_wrong();
+    const TimePoint before = f.clock.Now();
+    f.Ask(0, history, 16, expected < 0.02 ? expected : 0);  // as a step of 20 ms would
+    waited += Milliseconds(f.clock.Now() - before);
+    f.Pass(20);
+  }
+  EXPECT_GT(f.drafter->Due(0, history) + 0.02, 0.02);
+  EXPECT_LT(waited, 200);
+}
+
+TEST(RemoteDrafterTest, AnotherRequestWithTheSameBeginningIsNotSentAgain) {
+  Fixture f({[] { return 0; }}, 1);
+  const std::vector<Token> history = Text(600);
+  for (const uint64_t reused : {0u, 512u}) {
+    f.Begin(0, history);
+    f.Pass(3);
+    f.Ask(0, history);
+    f.Pass(60);
+    EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
+    EXPECT_EQ(f.desk.stats().reused_tokens, reused);
+    f.drafter->End(0, history, true);
+    f.Pass(2);
+  }
+  EXPECT_EQ(f.desk.stats().context_tokens, 600u + 88u);
+}
+
+TEST(RemoteDrafterTest, ABrokenStreamIsReplacedAndTheTextSentAgain) {
+  Fixture f;
+  std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  f.Pass(3);
+  f.Ask(0, history);
+  f.Pass(40);
+  f.network->Break();
+  f.network->reachable = false;
+  history.push_back(7);
+  f.drafter->Commit(0, history, 1);
+  f.Pass(10);
+  EXPECT_TRUE(f.Ask(0, history).empty()) << "the request goes on without";
+  f.network->reachable = true;
+  for (int i = 0; i < 3; ++i) {
+    f.Ask(0, history);
+    f.Pass(40);
+  }
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
+}
+
+TEST(RemoteDrafterTest, AServerWithoutRoomIsAServerThatSaysNothing) {
+  Fixture f({[] { return 0; }}, 1);
+  const std::vector<Token> history = Text(40);
+  f.Begin(0, history);
+  f.Begin(1, history);
+  for (int i = 0; i < 3; ++i) {
+    f.Pass(40);
+    f.Ask(0, history);
+    f.Ask(1, history);
+  }
+  EXPECT_EQ(f.Ask(0, history).size(), 16u);
+  EXPECT_TRUE(f.Ask(1, history).empty());
+  EXPECT_GT(f.desk.stats().refused, 0u);
+}
+
+// Whatever is late, right, wrong or broken: what arrives as a draft is what the other machine would say after this very
+// text, and neither end ever breaks the protocol.
+RC_GTEST_PROP(RemoteDrafterTest, NeverSaysAnythingAboutAnotherText, ()) {
+  const auto slow = *rc::gen::inRange(0, 8);
+  Fixture f([slow] { return slow == 0 ? 0 : *rc::gen::inRange(0, slow); });
+  std::vector<std::vector<Token>> histories(kSequences);
+  size_t arrived = 0;
+  const auto steps = *rc::gen::inRange(20, 120);
+  for (int step = 0; step < steps; ++step) {
+    const SeqId seq = *rc::gen::inRange(0, kSequences);
+    std::vector<Token>& history = histories[static_cast<size_t>(seq)];
+    const int what = *rc::gen::inRange(0, 20);
+    if (history.empty() || what == 0) {
+      if (!history.empty()) f.drafter->End(seq, history, true);
+      history = Text(static_cast<size_t>(*rc::gen::inRange(1, 600)));
+      f.Begin(seq, history);
+    } else if (what == 1) {
+      f.network->Break();
+    } else if (what < 10) {
+      // The target agrees for a while, and perhaps not any more.
+      const auto added = static_cast<size_t>(*rc::gen::inRange(1, 8));
+      const std::vector<Token> right = f.Says(history, added);
+      history.insert(history.end(), right.begin(), right.end());
+      if (*rc::gen::inRange(0, 3) == 0) history.back() = (history.back() + 1) % 200;
+      f.drafter->Commit(seq, history, static_cast<int>(added));
+    }
+    f.Pass(*rc::gen::inRange(0, 12));
+    const std::vector<Token> draft = f.Ask(seq, history);
+    arrived += draft.size();
+    RC_ASSERT(draft == f.Says(history, draft.size()));
+  }
+  // In the end it is heard again, whatever happened.
+  for (int i = 0; i < 4; ++i) {
+    f.Pass(120);
+    for (SeqId seq = 0; seq < kSequences; ++seq) {
+      const std::vector<Token>& history = histories[static_cast<size_t>(seq)];
+      if (history.empty()) continue;
+      const std::vector<Token> draft = f.Ask(seq, history);
+      RC_ASSERT(draft == f.Says(history, draft.size()));
+      if (i == 3) RC_ASSERT(draft.size() == 16u);
+    }
+  }
+  RC_ASSERT(f.desk.stats().broken == 0u);
+  RC_ASSERT(f.network->reproaches == 0);
+  RC_TAG(arrived > 0 ? "drafts" : "nothing");
+}
+
+// Commits by the million do not make either end grow. A short run by default; OUTRIDER_SOAK_COMMITS=1000000 is a day's
+// work.
+TEST(RemoteDrafterTest, DoesNotGrow) {
+  const char* wish = std::getenv("OUTRIDER_SOAK_COMMITS");
+  const int commits = wish != nullptr ? std::atoi(wish) : 100'000;
+  Fixture f;
+  const auto resident = [] {
+    std::ifstream status("/proc/self/statm");
+    long total = 0, pages = 0;
+    status >> total >> pages;
+    return pages * 4096;
+  };
+  std::mt19937 random(1);
+  std::vector<Token> history;
+  long at_first = 0;
+  for (int i = 0; i < commits; ++i) {
+    if (i % 400 == 0) {
+      if (!history.empty()) f.drafter->End(0, history, true);
+      history = Text(20 + random() % 300);
+      f.Begin(0, history);
+      f.engine.ForgetBatches();
+    }
+    if (i == commits / 4) at_first = resident();
+    const std::vector<Token> right = f.Says(history, 1 + random() % 4);
+    history.insert(history.end(), right.begin(), right.end());
+    if (random() % 3 == 0) history.back() = static_cast<Token>(random() % 200);
+    f.drafter->Commit(0, history, static_cast<int>(right.size()));
+    f.Pass(2 + static_cast<int>(random() % 4));
+    f.Ask(0, history);
+  }
+  EXPECT_GT(f.desk.stats().sent_tokens, static_cast<uint64_t>(commits));
+  EXPECT_LT(resident() - at_first, 8 << 20);
+}
+
+}  // namespace
+}  // namespace outrider
