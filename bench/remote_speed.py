@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 """What a draft server brings over the round trip to it, and what travels.
 
-Starts a draft server, the target, and Toxiproxy between them, on this machine; for each round trip the prompts are answered with the
-remote drafter and without, in turn. One thread for each side, so that they do not take each other's cores.
+Starts a draft server, the target, and Toxiproxy between them, on this machine. Each prompt is answered without the draft server, and with it at
+every round trip, before the next prompt, in rotating order. One thread for each side, so that they do not take each other's cores.
+With --networks the networks are bad in other ways instead, and what is told is whether that makes answers slower than without.
 
   bench/remote_speed.py --model big.gguf --draft models/smollm2-draft-16m.gguf --outrider build/release/bin/outrider \\
       --toxiproxy ~/.cache/outrider/toxiproxy-v2.5.0 --prompts bench/prompts.jsonl --rtt 0,5,10,20,40,80,100
 
-The prediction beside each measured speed is that of a target that waits a round trip and the drafting of four tokens after each draft that
-was wrong, or takes a plain step where that is shorter:
-  t/s = tokens per step / (step + share of wrong drafts * min(wait, plain step)), all from the run without a round trip but the wait.
+The prediction adds to the first round trip's time, for each draft that was wrong, what the round trip is longer, or a plain step where that is
+shorter.
 """
 
 import argparse
 import contextlib
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -73,14 +74,52 @@ class Proxy:
         body = {"name": "draft", "listen": f"127.0.0.1:{self.port}", "upstream": upstream}
         self.http.post("/proxies", json=body).raise_for_status()
 
-    def set_round_trip(self, milliseconds: float):
+    def set(self, kind: str, attributes: dict):
+        for toxic in self.http.get("/proxies/draft/toxics").json():
+            self.http.delete(f"/proxies/draft/toxics/{toxic['name']}")
         for stream in ("upstream", "downstream"):
-            self.http.delete(f"/proxies/draft/toxics/{stream}")
-            body = {"name": stream, "type": "latency", "stream": stream, "attributes": {"latency": round(milliseconds / 2)}}
+            body = {"name": stream, "type": kind, "stream": stream, "attributes": attributes}
             self.http.post("/proxies/draft/toxics", json=body).raise_for_status()
 
     def stop(self):
         self.process.kill()
+
+
+NETWORKS = {
+    "good": ("latency", {"latency": 0}),
+    "5 ms": ("latency", {"latency": 5}),
+    "20 ms": ("latency", {"latency": 20}),
+    "80 ms": ("latency", {"latency": 80}),
+    "20 ms, jitter 20": ("latency", {"latency": 20, "jitter": 20}),
+    "1 Mbit/s": ("bandwidth", {"rate": 125}),
+    "reset after 100 ms": ("reset_peer", {"timeout": 100}),
+    "black hole": ("timeout", {"timeout": 0}),
+    "3 bytes at a time": ("slicer", {"average_size": 3, "size_variation": 1, "delay": 500}),
+}
+
+
+class Runs:
+    """Answers under one condition."""
+
+    def __init__(self):
+        self.rows: list[dict] = []
+        self.bytes = self.drafted = 0.0
+
+    def add(self, row: dict):
+        self.rows.append(row)
+
+    def total(self, key: str) -> float:
+        return sum(row[key] for row in self.rows)
+
+    def speed(self) -> float:
+        return self.total("predicted_n") / self.total("predicted_ms") * 1000
+
+    def ratios(self, plain: "Runs") -> list[float]:
+        return [alone["predicted_ms"] / row["predicted_ms"] for alone, row in zip(plain.rows, self.rows)]
+
+    def wrong_drafts(self) -> float:
+        """Steps whose draft was not right to its end, about: each token of a text that no draft foresaw follows such a draft."""
+        return self.total("predicted_n") - self.total("draft_n_accepted")
 
 
 def main() -> int:
@@ -91,10 +130,12 @@ def main() -> int:
     parser.add_argument("--toxiproxy", required=True)
     parser.add_argument("--prompts", required=True)
     parser.add_argument("--rtt", type=lambda text: [float(part) for part in text.split(",")], default=[0, 5, 10, 20, 40, 80, 100])
+    parser.add_argument("--networks", action="store_true", help="bad networks instead of round trips")
     parser.add_argument("--count", type=int, default=6, help="prompts")
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--threads", type=int, default=1, help="of the target")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # what was started is stopped too
     prompts = [json.loads(line)["turns"][0] for line in Path(options.prompts).read_text().splitlines()]
     prompts = prompts[:: max(1, len(prompts) // options.count)][: options.count]
 
@@ -121,35 +162,39 @@ def main() -> int:
         return float(re.search(r"^outrider_draft_tokens_sent_total (\S+)$", httpx.get("http://127.0.0.1:18192/metrics").text, re.M)[1])
 
     print(f"{cpu_name()}, {options.threads} thread for the target and 1 for the draft, {Path(options.model).name}, {len(prompts)} prompts\n")
-    print("| round trip, ms | plain t/s | remote t/s | ratio | of no round trip | predicted t/s | right of drafted | bytes for each drafted token, both ways |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
-    first = None
+    conditions = {f"{rtt:g}": ("latency", {"latency": round(rtt / 2)}) for rtt in options.rtt}
+    if options.networks:
+        conditions = NETWORKS
+    runs = {name: Runs() for name in conditions}
+    plain = Runs()
     try:
-        for rtt in options.rtt:
-            proxy.set_round_trip(rtt)
-            time.sleep(1)
-            for _ in range(2):
-                ask(prompts[0], True)  # the new round trip is learned
-            results, plain, sent, tokens = [], [], 0.0, 0.0
-            for prompt in prompts:
+        for turn, prompt in enumerate(prompts):
+            plain.add(ask(prompt, False))
+            order = list(conditions)
+            for name in order[turn % len(order) :] + order[: turn % len(order)]:
+                proxy.set(*conditions[name])
+                ask(prompt, True)  # the network is learned
                 before = counter.bytes, drafted()
-                results.append(ask(prompt, True))
-                time.sleep(0.3 + rtt / 500)  # what is on its way arrives
-                sent, tokens = sent + counter.bytes - before[0], tokens + drafted() - before[1]
-                plain.append(ask(prompt, False))
-                assert results[-1]["text"] == plain[-1]["text"], "the text changed"
-            total = lambda rows, key: sum(row[key] for row in rows)  # noqa: E731
-            speed = lambda rows: total(rows, "predicted_n") / total(rows, "predicted_ms") * 1000  # noqa: E731
-            remote, alone = speed(results), speed(plain)
-            steps = total(results, "predicted_n") - total(results, "draft_n_accepted")
-            if first is None:
-                step = total(results, "predicted_ms") / steps
-                first = (remote, rtt, total(results, "predicted_n") / steps, step)
-            wrong = 1 - total(results, "draft_n_accepted") / max(1, total(results, "draft_n"))
-            wait = min(rtt - first[1], 1000 / alone)
-            predicted = first[2] / (first[3] + wrong * wait) * 1000
-            print(f"| {rtt:g} | {alone:.1f} | {remote:.1f} | {remote / alone:.2f} | {remote / first[0]:.2f} | {predicted:.1f} | "
-                  f"{total(results, 'draft_n_accepted')} of {total(results, 'draft_n')} | {sent / max(tokens, 1):.1f} |", flush=True)  # fmt: skip
+                runs[name].add(ask(prompt, True))
+                time.sleep(0.3)  # what is on its way arrives
+                runs[name].bytes += counter.bytes - before[0]
+                runs[name].drafted += drafted() - before[1]
+                assert runs[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
+            print(f"{turn + 1} of {len(prompts)} prompts", end="\r", file=sys.stderr, flush=True)
+        base = next(iter(runs.values()))
+        if options.networks:
+            print("| network | t/s, of plain | slowest answer, of plain |\n|---|---|---|")
+            for name, each in runs.items():
+                print(f"| {name} | {each.speed() / plain.speed():.2f} | {min(each.ratios(plain)):.2f} |")
+            return 0
+        print(f"Plain: {plain.speed():.1f} t/s\n")
+        print("| round trip, ms | t/s | of plain | of the first | predicted t/s | right of drafted | bytes for each drafted token, both ways |")
+        print("|---|---|---|---|---|---|---|")
+        for rtt, each in zip(options.rtt, runs.values()):
+            wait = min(rtt - options.rtt[0], 1000 / plain.speed())
+            predicted = base.total("predicted_n") / (base.total("predicted_ms") + base.wrong_drafts() * wait) * 1000
+            print(f"| {rtt:g} | {each.speed():.1f} | {each.speed() / plain.speed():.2f} | {each.speed() / base.speed():.2f} | {predicted:.1f} | "
+                  f"{each.total('draft_n_accepted')} of {each.total('draft_n')} | {each.bytes / max(each.drafted, 1):.1f} |")  # fmt: skip
     finally:
         server.stop()
         proxy.stop()

@@ -41,7 +41,7 @@ constexpr double kSliceShare = 0.5;    // of a plain step's time, for reading
 constexpr int kLeastSlice = 8;         // fewer tokens at once cost more each, which would make slices ever smaller
 constexpr double kRemembered = 0.998;  // from step to step, of what saving and restoring a state cost
 constexpr int kStepsToSettle = 3;      // of one shape, where a switch of shapes costs something
-constexpr double kHurry = 0.8;         // of the longest wait that would pay: what is due may be late
+constexpr double kHurry = 0.4;         // of the longest wait that would pay: what comes is only how a draft begins
 constexpr int kLeastRemaining = 16;    // tokens an answer is expected to go on for, at least
 
 }  // namespace
