@@ -3,16 +3,9 @@
 #define OUTRIDER_VNNI_256 AvxVnni
 #include "kernels/simd_vnni_256.h"
 // The templates speak the vocabulary of the header above.
-#include "kernels/attention.h"
-#include "kernels/matmul.h"
-#include "kernels/peak.h"
+#include "kernels/kernels_of.h"
 
 namespace outrider::kernels {
-extern const KernelSet kAvxVnniKernels = {"avx-vnni",
-                                          kMatmulKernels<AvxVnni>,
-                                          sizeof kMatmulKernels<AvxVnni> / sizeof(MatmulKernels),
-                                          Attention<AvxVnni>::ScratchBytes,
-                                          Attention<AvxVnni>::Attend,
-                                          Peak<AvxVnni>::SpinDots};
+extern constinit const KernelSet kAvxVnniKernels = KernelsOf<AvxVnni>("avx-vnni");
 
 }  // namespace outrider::kernels

@@ -2,16 +2,9 @@
 // KernelSetsOfThisCpu has looked at the CPU.
 #include "kernels/simd_neon.h"
 // The templates speak the vocabulary of the header above.
-#include "kernels/attention.h"
-#include "kernels/matmul.h"
-#include "kernels/peak.h"
+#include "kernels/kernels_of.h"
 
 namespace outrider::kernels {
-extern const KernelSet kNeonDotprodKernels = {"neon-dotprod",
-                                              kMatmulKernels<NeonDotprod>,
-                                              sizeof kMatmulKernels<NeonDotprod> / sizeof(MatmulKernels),
-                                              Attention<NeonDotprod>::ScratchBytes,
-                                              Attention<NeonDotprod>::Attend,
-                                              Peak<NeonDotprod>::SpinDots};
+extern constinit const KernelSet kNeonDotprodKernels = KernelsOf<NeonDotprod>("neon-dotprod");
 
 }  // namespace outrider::kernels

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/free_with.h"
 
 namespace outrider {
 namespace {
@@ -29,17 +30,10 @@ namespace {
 constexpr long kDays = 3650;
 constexpr long kDay = 24 * 60 * 60;
 
-template <auto kFree>
-struct Freed {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Memory = std::unique_ptr<BIO, Freed<BIO_free_all>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Memory = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
 
 // A certificate and the key it is about.
 struct Identity {
@@ -75,7 +69,7 @@ Result<Identity> Issue(const std::string& name, const Identity* authority,
   std::array<unsigned char, 16> serial{};
   if (RAND_bytes(serial.data(), serial.size()) != 1) return OpenSslError("no random numbers");
   serial[0] &= 0x7f;
-  const std::unique_ptr<BIGNUM, Freed<BN_free>> number(BN_bin2bn(serial.data(), serial.size(), nullptr));
+  const std::unique_ptr<BIGNUM, FreeWith<BN_free>> number(BN_bin2bn(serial.data(), serial.size(), nullptr));
   BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate));
   X509_set_version(certificate, 2);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -kDay);  // clocks differ

@@ -49,6 +49,14 @@ struct Fixture {
     drafter->Begin(seq, history, context);
   }
 
+  // And lets the context travel, which takes asking once.
+  void BeginAndPass(SeqId seq, const std::vector<Token>& history, int times) {
+    Begin(seq, history);
+    Pass(3);
+    Ask(seq, history);
+    Pass(times);
+  }
+
   std::vector<Token> Ask(SeqId seq, const std::vector<Token>& history, int max_tokens = 16, double patience = 0) {
     Proposal proposal;
     proposal.patience = patience;
@@ -106,10 +114,7 @@ TEST(RemoteDrafterTest, BringsWhatTheOtherMachineSays) {
 TEST(RemoteDrafterTest, ALineThatAgreesGoesOnWhileTheTargetIsBusy) {
   Fixture f;
   std::vector<Token> history = Text(40);
-  f.Begin(0, history);
-  f.Pass(3);
-  f.Ask(0, history);
-  f.Pass(40);
+  f.BeginAndPass(0, history, 40);
   const uint64_t drafted = f.desk.stats().drafted_tokens;
   const std::vector<Token> right = f.Says(history, 5);
   history.insert(history.end(), right.begin(), right.end());
@@ -122,10 +127,7 @@ TEST(RemoteDrafterTest, ALineThatAgreesGoesOnWhileTheTargetIsBusy) {
 TEST(RemoteDrafterTest, ALineThatWasWrongIsDroppedAtBothEnds) {
   Fixture f;
   std::vector<Token> history = Text(40);
-  f.Begin(0, history);
-  f.Pass(3);
-  f.Ask(0, history);
-  f.Pass(40);
+  f.BeginAndPass(0, history, 40);
   history.push_back((f.Says(history, 1)[0] + 1) % 200);
   f.drafter->Commit(0, history, 1);
   EXPECT_TRUE(f.Ask(0, history).empty());
@@ -137,9 +139,7 @@ TEST(RemoteDrafterTest, ALineThatWasWrongIsDroppedAtBothEnds) {
 TEST(RemoteDrafterTest, TokensThatWereConfirmedBeforeTheyWereSentAreNotWaitedFor) {
   Fixture f;
   std::vector<Token> history = Text(40);
-  f.Begin(0, history);
-  f.Pass(3);
-  f.Ask(0, history);
+  f.BeginAndPass(0, history, 0);
   size_t sent = 0;
   for (int i = 0; i < 40 && sent == 0; ++i) {
     f.Pass(1);
@@ -208,10 +208,7 @@ TEST(RemoteDrafterTest, AnotherRequestWithTheSameBeginningIsNotSentAgain) {
   Fixture f({[] { return 0; }}, 1);
   const std::vector<Token> history = Text(600);
   for (const uint64_t reused : {0u, 512u}) {
-    f.Begin(0, history);
-    f.Pass(3);
-    f.Ask(0, history);
-    f.Pass(60);
+    f.BeginAndPass(0, history, 60);
     EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
     EXPECT_EQ(f.desk.stats().reused_tokens, reused);
     f.drafter->End(0, history, true);
@@ -223,10 +220,7 @@ TEST(RemoteDrafterTest, AnotherRequestWithTheSameBeginningIsNotSentAgain) {
 TEST(RemoteDrafterTest, ABrokenStreamIsReplacedAndTheTextSentAgain) {
   Fixture f;
   std::vector<Token> history = Text(40);
-  f.Begin(0, history);
-  f.Pass(3);
-  f.Ask(0, history);
-  f.Pass(40);
+  f.BeginAndPass(0, history, 40);
   f.network->Break();
   f.network->reachable = false;
   history.push_back(7);

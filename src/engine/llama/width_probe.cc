@@ -14,6 +14,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/free_with.h"
 #include "kernels/layout.h"
 
 namespace outrider {
@@ -23,13 +24,6 @@ namespace {
 constexpr int64_t kInputs = 512, kOutputs = 128;
 constexpr int kMostRows = 128;
 
-template <auto Function>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* object) const {
-    Function(object);
-  }
-};
 using ContextPtr = std::unique_ptr<ggml_context, FreeWith<ggml_free>>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, FreeWith<ggml_backend_buffer_free>>;
 using BackendPtr = std::unique_ptr<ggml_backend, FreeWith<ggml_backend_free>>;
