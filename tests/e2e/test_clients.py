@@ -67,17 +67,22 @@ class TestOpenAiChat:
 
     def test_stream_equals_answer_and_ends_with_usage(self, client):
         whole = ask(client)
-        one_by_one = {"speculative": {"enabled": False}}  # foreseen tokens share a piece
-        chunks = list(ask(client, stream=True, stream_options={"include_usage": True}, extra_body=one_by_one))
+        chunks = list(ask(client, stream=True, stream_options={"include_usage": True}))
         deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
         assert deltas[0].role == "assistant"
         assert len({chunk.id for chunk in chunks}) == 1
-        assert len(deltas) > 3, "not streamed in pieces"
         assert "".join(delta.content or "" for delta in deltas) == whole.choices[0].message.content
         assert [c.choices[0].finish_reason for c in chunks if c.choices and c.choices[0].finish_reason] == ["stop"]
         assert chunks[-1].choices == []
         assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
         assert all(chunk.usage is None for chunk in chunks[:-1])
+
+    def test_long_answer_comes_in_pieces(self, client):
+        """Tokens a busy reader finds waiting share a piece, so only an answer of some length must have several."""
+        long = {"max_tokens": 256, "extra_body": {"ignore_eos": True}}
+        texts = [chunk.choices[0].delta.content for chunk in ask(client, stream=True, **long)]
+        assert sum(bool(text) for text in texts) > 3
+        assert "".join(text or "" for text in texts) == ask(client, **long).choices[0].message.content
 
     def test_stream_has_no_usage_unless_asked(self, client):
         assert all(chunk.usage is None and chunk.choices for chunk in ask(client, stream=True))

@@ -7,14 +7,14 @@ const { OpenAI } = createRequire(path.join(path.resolve(modules), "here.js"))("o
 const client = new OpenAI({ baseURL, apiKey: "none", maxRetries: 0 });
 
 const common = { model: "any", temperature: 0, max_tokens: 128 };
-const question = { ...common, messages: [{ role: "user", content: "What is the capital of France?" }] };
+const messages = [{ role: "user", content: "What is the capital of France?" }];
+const question = { ...common, messages, max_tokens: 256, ignore_eos: true }; // short answers may come in one piece
 
 const answer = await client.chat.completions.create(question);
 
 let stream = "";
 let pieces = 0;
-const oneByOne = { speculative: { enabled: false } }; // foreseen tokens share a piece
-for await (const chunk of await client.chat.completions.create({ ...question, ...oneByOne, stream: true })) {
+for await (const chunk of await client.chat.completions.create({ ...question, stream: true })) {
   const text = chunk.choices[0]?.delta?.content;
   if (text) {
     stream += text;
