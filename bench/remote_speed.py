@@ -98,6 +98,9 @@ NETWORKS = {
 }
 
 
+FLOWING = 5  # pieces of an answer, after which its prompt has been sent
+
+
 class Runs:
     """Answers under one condition."""
 
@@ -151,12 +154,27 @@ def main() -> int:
     server = Server("outrider", [options.outrider, "serve", "-m", options.model, "--spec", f"remote:127.0.0.1:{proxy.port}", *flags], folder)
     server.wait_ready()
 
-    def ask(prompt: str, speculate: bool) -> dict:
-        body = {"messages": [{"role": "user", "content": prompt}], "max_tokens": options.tokens, "temperature": 0,
+    def request(prompt: str, speculate: bool) -> dict:
+        return {"messages": [{"role": "user", "content": prompt}], "max_tokens": options.tokens, "temperature": 0,
                 "cache_prompt": False, "speculative": {"enabled": speculate}}  # fmt: skip
-        answer = server.http.post("/v1/chat/completions", json=body)
+
+    def ask(prompt: str, speculate: bool) -> dict:
+        answer = server.http.post("/v1/chat/completions", json=request(prompt, speculate))
         answer.raise_for_status()
         return {**answer.json()["timings"], "text": answer.json()["choices"][0]["message"]["content"]}
+
+    def learn(prompt: str, runs: Runs):
+        """An answer by which the network is learned, and what travels for it once it flows."""
+        body = {**request(prompt, True), "stream": True}
+        pieces, before = 0, (0.0, 0.0)
+        with server.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+            for line in answer.iter_lines():
+                pieces += '"content"' in line
+                if pieces == FLOWING and before == (0.0, 0.0):
+                    before = counter.bytes, drafted()
+                if '"finish_reason":"' in line.replace(" ", "") and before != (0.0, 0.0):
+                    runs.bytes += counter.bytes - before[0]
+                    runs.drafted += drafted() - before[1]
 
     def drafted() -> float:
         return float(re.search(r"^outrider_draft_tokens_sent_total (\S+)$", httpx.get("http://127.0.0.1:18192/metrics").text, re.M)[1])
@@ -173,12 +191,8 @@ def main() -> int:
             order = list(conditions)
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 proxy.set(*conditions[name])
-                ask(prompt, True)  # the network is learned
-                before = counter.bytes, drafted()
+                learn(prompt, runs[name])
                 runs[name].add(ask(prompt, True))
-                time.sleep(0.3)  # what is on its way arrives
-                runs[name].bytes += counter.bytes - before[0]
-                runs[name].drafted += drafted() - before[1]
                 assert runs[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
             print(f"{turn + 1} of {len(prompts)} prompts", end="\r", file=sys.stderr, flush=True)
         base = next(iter(runs.values()))

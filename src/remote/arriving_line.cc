@@ -69,16 +69,15 @@ Status ArrivingLine::Take(const draft::v1::ToClient& message, size_t told) {
   return {};
 }
 
-size_t ArrivingLine::Settle(std::span<const Token> text, size_t told) {
+size_t ArrivingLine::Settle(std::span<const Token> text) {
   length_ = text.size();
-  size_t foreseen = 0;
-  for (; agrees_ && start_ < length_ && !tokens_.empty(); ++start_) {
+  while (agrees_ && start_ < length_ && !tokens_.empty()) {
     agrees_ = tokens_.front().token.token == text[start_];
-    if (agrees_ && start_ >= told) ++foreseen;
+    if (agrees_) ++start_;
     tokens_.pop_front();
   }
   if (!agrees_) tokens_.clear();
-  return foreseen;
+  return start_;
 }
 
 void ArrivingLine::Continue(int max_tokens, float p_min, Draft& draft) const {

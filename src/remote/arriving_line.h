@@ -24,8 +24,8 @@ class ArrivingLine {
   // stream.
   Status Take(const draft::v1::ToClient& message, size_t told);
 
-  // The text is `text` now. Returns how many of its tokens after the first `told` the line has foreseen in a row.
-  size_t Settle(std::span<const Token> text, size_t told);
+  // The text is `text` now. Returns how far the line has foreseen it: up to this length it is as the line says.
+  size_t Settle(std::span<const Token> text);
 
   // Appends what the line says after the text it was last settled with, and after what is in the draft already, until
   // `draft` has `max_tokens`, or before the first token with a confidence below `p_min`.
@@ -43,7 +43,7 @@ class ArrivingLine {
   Token vocabulary_;
   bool wants_candidates_;
   size_t base_ = 0;
-  size_t start_ = 0;   // where in the text tokens_ begin
+  size_t start_ = 0;   // where in the text tokens_ begin, or the line was wrong
   size_t length_ = 0;  // of the text
   bool agrees_ = true;
   std::deque<Guess> tokens_;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMaxOwnerBytes = 256;
 constexpr int kMaxBiases = 1024;
-constexpr size_t kDefaultWanted = 4;
-constexpr size_t kPart = 8;  // tokens of a message to a client that has some
+constexpr size_t kFirstPart = 4;  // tokens of a message to a client that has none
+constexpr size_t kPart = 8;       // and to one that has some
 
 Result<SamplingOptions> ReadSampling(const draft::v1::Sampling& message, Token vocabulary) {
   SamplingOptions options;
@@ -116,7 +116,6 @@ Status DraftSession::Read(const draft::v1::ToServer& message) {
     tokens_.push_back(static_cast<Token>(token));
   }
   committed_ = tokens_.size();
-  wanted_ = message.wanted();
   if (committed_ == context_length_) BeginLine();
   return {};
 }
@@ -147,7 +146,6 @@ Status DraftSession::Commit(const draft::v1::ToServer& message) {
       return InvalidArgument(fmt::format("token {} of a vocabulary of {}", token, limits_.vocabulary));
     }
   }
-  wanted_ = message.wanted();
   committed_ += kept;
   size_t agreed = kept;  // of the line
   bool agrees = true;
@@ -192,13 +190,12 @@ void DraftSession::Extend(const Draft& draft) {
   }
 }
 
-// Not token by token, which would be mostly envelopes: to a client that has nothing, as many as it can use in its next
-// step; then in larger parts, and what is left when the line rests.
+// Not token by token, which would be mostly envelopes: to a client that has nothing, as many as a step usually takes;
+// then in larger parts, and what is left when the line rests.
 bool DraftSession::TakeProposal(draft::v1::ToClient* message) {
   const size_t size = line_size();
   if (phase_ != Phase::kDrafting || sent_ == size) return false;
-  const size_t wanted = wanted_ > 0 ? wanted_ : kDefaultWanted;
-  const bool enough = size - sent_ >= (sent_ == 0 ? wanted : std::max(wanted, kPart));
+  const bool enough = size - sent_ >= (sent_ == 0 ? kFirstPart : kPart);
   if (!enough && Wanted() > 0) return false;
   message->Clear();
   message->set_base(static_cast<uint32_t>(base_));

@@ -83,7 +83,6 @@ class DraftSession {
   size_t sent_ = 0;             // tokens of the line, which the client has or will have
   double survival_ = 1;         // of the line
   bool ended_ = false;          // there is nothing to say after it
-  size_t wanted_ = 0;
 };
 
 }  // namespace outrider

@@ -28,8 +28,10 @@ void WriteSampling(const SamplingOptions& options, draft::v1::Sampling* message)
   }
 }
 
-constexpr int kWanted = 4;      // tokens of a first answer
 constexpr int kMostHeard = 32;  // messages at a time
+
+// A server is told what it foresaw when there are so many tokens of it, or fewer left than these.
+constexpr size_t kTellAfter = 8, kPlenty = 12;
 
 }  // namespace
 
@@ -121,21 +123,20 @@ void RemoteDrafter::SendContext(Conversation& c, std::span<const Token> history,
     const size_t count = std::min(kMaxSliceTokens, c.context_length - c.told);
     to_server_.Clear();
     for (const Token token : history.subspan(c.told, count)) to_server_.add_context(static_cast<uint32_t>(token));
-    to_server_.set_wanted(kWanted);
     c.stream->Send(to_server_);
     c.told += count;
   }
 }
 
 void RemoteDrafter::SendCommit(Conversation& c, std::span<const Token> history) {
-  const size_t kept = c.line->Settle(history, c.told);
+  const size_t foreseen = c.line->Settle(history);
+  const size_t kept = foreseen - std::min(foreseen, c.told);
   to_server_.Clear();
   to_server_.set_base(static_cast<uint32_t>(c.told));
   to_server_.set_kept(static_cast<uint32_t>(kept));
   const std::span<const Token> rest = history.subspan(c.told + kept);
   const std::span<const Token> sent = rest.first(std::min(rest.size(), kMaxCommitTokens));
   for (const Token token : sent) to_server_.add_tokens(static_cast<uint32_t>(token));
-  to_server_.set_wanted(kWanted);
   c.stream->Send(to_server_);
   c.told += kept + sent.size();
   // An answer that did not come before the next question takes at least so long.
@@ -149,7 +150,13 @@ void RemoteDrafter::SendCommit(Conversation& c, std::span<const Token> history) 
 void RemoteDrafter::Commit(SeqId seq, std::span<const Token> history, int) {
   Conversation& c = Of(seq);
   Listen(c, history);
-  if (c.stream && c.ready && c.told < history.size()) SendCommit(c, history);
+  if (c.stream && c.ready && c.told < history.size() && !GoesOnAsSaid(c, history)) SendCommit(c, history);
+}
+
+// Nothing that the server does not expect, and there is enough of the line left: that can be told a few steps later.
+bool RemoteDrafter::GoesOnAsSaid(Conversation& c, std::span<const Token> history) {
+  return c.line->Settle(history) == history.size() && history.size() - c.told < kTellAfter &&
+         c.line->ahead() >= kPlenty;
 }
 
 double RemoteDrafter::Due(SeqId seq, std::span<const Token> history) const {
@@ -167,7 +174,7 @@ void RemoteDrafter::Propose(std::span<Proposal*> proposals) {
     for (;;) {
       Listen(c, proposal->history);
       if (!c.stream || !c.ready) break;
-      c.line->Settle(proposal->history, c.told);
+      c.line->Settle(proposal->history);
       if (c.line->ahead() > 0) c.awaited.reset();  // the line that was known goes on
       if (!c.awaited || clock_.Now() >= deadline) break;
       c.stream->Wait(deadline);

@@ -69,6 +69,7 @@ class RemoteDrafter : public Drafter {
   Status Hear(Conversation& c, std::span<const Token> history);
   void SendContext(Conversation& c, std::span<const Token> history, size_t have);
   void SendCommit(Conversation& c, std::span<const Token> history);
+  static bool GoesOnAsSaid(Conversation& c, std::span<const Token> history);
 
   const std::unique_ptr<DraftNetwork> network_;
   const Tokenizer& target_;

@@ -116,12 +116,28 @@ TEST(RemoteDrafterTest, ALineThatAgreesGoesOnWhileTheTargetIsBusy) {
   std::vector<Token> history = Text(40);
   f.BeginAndPass(0, history, 40);
   const uint64_t drafted = f.desk.stats().drafted_tokens;
-  const std::vector<Token> right = f.Says(history, 5);
+  const std::vector<Token> right = f.Says(history, 9);
   history.insert(history.end(), right.begin(), right.end());
-  f.drafter->Commit(0, history, 5);
-  EXPECT_EQ(f.Ask(0, history), f.Says(history, 16)) << "at once: it was all there";
+  f.drafter->Commit(0, history, 9);
+  EXPECT_EQ(f.Ask(0, history), f.Says(history, 15)) << "at once: it was all there";
   f.Pass(40);
-  EXPECT_EQ(f.desk.stats().drafted_tokens, drafted + 5) << "and nothing is drafted twice";
+  EXPECT_EQ(f.desk.stats().drafted_tokens, drafted + 9) << "and nothing is drafted twice";
+}
+
+TEST(RemoteDrafterTest, WhatTheServerForesawIsToldNowAndThen) {
+  Fixture f;
+  std::vector<Token> history = Text(40);
+  f.BeginAndPass(0, history, 60);
+  const int steps = 20;
+  for (int i = 0; i < steps; ++i) {
+    const std::vector<Token> right = f.Says(history, 3);
+    history.insert(history.end(), right.begin(), right.end());
+    f.drafter->Commit(0, history, 3);
+    f.Pass(20);
+    EXPECT_GE(f.Ask(0, history).size(), 8u) << "there is always enough left";
+  }
+  EXPECT_LE(f.desk.stats().commits, static_cast<uint64_t>(steps) / 2);
+  EXPECT_LE(history.size() - f.desk.stats().committed_tokens - 40, 8u);
 }
 
 TEST(RemoteDrafterTest, ALineThatWasWrongIsDroppedAtBothEnds) {
