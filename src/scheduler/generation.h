@@ -79,6 +79,15 @@ struct GenerationTimings {
   double rollback_ms = 0;  // taking rejected tokens back
 };
 
+// What one step brought: a draft of `drafted` tokens, the first from `drafter`, of which `accepted` were right, and one
+// token more.
+struct DraftedStep {
+  std::string_view drafter;  // "" = none
+  int drafted = 0;
+  int accepted = 0;
+  double ms = 0;  // since the step before
+};
+
 struct Completion {
   FinishReason reason = FinishReason::kEndOfText;
   std::string stop_string;  // the one that matched
@@ -88,6 +97,7 @@ struct Completion {
   SeqId slot = -1;
   std::vector<DrafterStats> drafters = {};  // those that were asked
   double speed_up = 1;                      // estimate of how much faster than without drafts
+  std::vector<DraftedStep> steps = {};      // if the request asked for provenance
 };
 
 // A piece of the result: text that is final, in whole UTF-8 characters and past any possible stop string, and the

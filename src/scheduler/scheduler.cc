@@ -309,7 +309,8 @@ void Scheduler::CommitDrawn(const Turn& turn) {
     sequence.timings.prompt_ms = Milliseconds(now - sequence.admitted);
     stats_.first_token_seconds.Observe(Milliseconds(now - sequence.submitted) / 1000);
   }
-  sequence.timings.generate_ms = Milliseconds(now - sequence.first_token);
+  const double until_now = Milliseconds(now - sequence.first_token);
+  const double step_ms = until_now - std::exchange(sequence.timings.generate_ms, until_now);
 
   std::optional<FinishReason> end;
   for (auto token = sequence.drawn.begin(); !end && token != sequence.drawn.end(); ++token) {
@@ -320,6 +321,10 @@ void Scheduler::CommitDrawn(const Turn& turn) {
   sequence.timings.drafted_tokens += static_cast<int>(turn.draft.size());
   sequence.timings.accepted_tokens += accepted;
   if (!turn.draft.empty()) stats_.accepted_length.Observe(accepted);
+  if (sequence.generation->request().speculation.provenance && before > static_cast<size_t>(sequence.prompt_length)) {
+    sequence.steps.push_back({turn.draft.empty() ? "" : speculator_->name(turn.draft[0].source),
+                              static_cast<int>(turn.draft.size()), accepted, step_ms});
+  }
   speculator_->Commit(sequence.id, sequence.tokens, added);
   // What the draft got wrong, or what was foreseen past the end, leaves the memory.
   const Pos right = static_cast<Pos>(before) + accepted;
@@ -429,7 +434,9 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
                                 sequence.sampler->seed(),
                                 sequence.id,
                                 DraftersOf(sequence.id),
-                                speculator_->speed_up(sequence.id)};
+                                speculator_->speed_up(sequence.id),
+                                std::move(sequence.steps)};
+  sequence.steps.clear();
 
   ++stats_.finished[static_cast<size_t>(reason)];
   stats_.prompt_tokens += static_cast<uint64_t>(timings.prompt_tokens);

@@ -34,6 +34,7 @@ struct Sequence {
   TextStream text;
   GenerationTimings timings;
   std::vector<GeneratedToken> drawn;  // in the current step, not committed yet
+  std::vector<DraftedStep> steps;     // if asked for
   Pos prompt_length = 0;
   TimePoint submitted{}, admitted{}, first_token{};
   int failed_steps = 0;  // that it took part in

@@ -1,0 +1,401 @@
+#include "apps/bench.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "apps/child_process.h"
+#include "apps/end_signals.h"
+#include "apps/version.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "bench/endpoint.h"
+#include "bench/report.h"
+#include "bench/runner.h"
+#include "bench/summary.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kLoading = std::chrono::minutes(20);
+constexpr auto kLook = std::chrono::milliseconds(500);
+
+// A server, as the bench knows it.
+struct Contestant {
+  std::string name;
+  std::vector<std::string> command;  // of a server that is started; without host and port
+  std::string url;                   // of one that runs already
+  std::unique_ptr<ChildProcess> process;
+  std::unique_ptr<Endpoint> endpoint;
+  double peak_bytes = -1;
+};
+
+std::pair<std::string, std::string> SplitName(const std::string& text) {
+  const size_t at = text.find('=');
+  return at == text.npos ? std::pair(text, text) : std::pair(text.substr(0, at), text.substr(at + 1));
+}
+
+// The files and flags that every server of one kind is started with.
+Result<std::vector<Contestant>> Contestants(const BenchOptions& options) {
+  std::vector<Contestant> all;
+  std::vector<std::string> machine;
+  if (options.threads > 0) machine.insert(machine.end(), {"-t", std::to_string(options.threads)});
+  if (options.gpu_layers >= 0) machine.insert(machine.end(), {"-ngl", std::to_string(options.gpu_layers)});
+  const int most = *std::max_element(options.concurrency.begin(), options.concurrency.end());
+  machine.insert(machine.end(), {"-np", std::to_string(most)});
+  const auto common = SplitWords(options.flags);
+  if (!common.ok()) return common.status();
+
+  const auto add = [&](const std::string& name, const std::vector<std::string>& flags) {
+    Contestant contestant;
+    contestant.name = name;
+    contestant.command = {fs::read_symlink("/proc/self/exe").string(), "serve", "-m", options.model, "--spec-forget"};
+    contestant.command.insert(contestant.command.end(), machine.begin(), machine.end());
+    contestant.command.insert(contestant.command.end(), common->begin(), common->end());
+    contestant.command.insert(contestant.command.end(), flags.begin(), flags.end());
+    all.push_back(std::move(contestant));
+  };
+  if (!options.model.empty()) {
+    add("plain", {"--spec", "none"});
+    std::vector<std::string> chosen;
+    for (const std::string& drafter : options.drafters) chosen.insert(chosen.end(), {"--spec", drafter});
+    const bool only_auto = options.drafters.empty();
+    if (only_auto) add("auto", {"--spec", "auto"});
+    if (!options.draft.empty()) chosen.insert(chosen.end(), {"-md", options.draft});
+    if (!chosen.empty()) add(only_auto ? "auto + draft" : "speculative", chosen);
+    for (const std::string& variant : options.variants) {
+      const auto [name, line] = SplitName(variant);
+      const auto flags = SplitWords(line);
+      if (!flags.ok()) return flags.status();
+      if (name == variant) return InvalidArgument("--variant needs NAME=FLAGS, not '" + variant + "'");
+      add(name, *flags);
+    }
+  } else if (!options.variants.empty() || !options.draft.empty() || !options.against.empty()) {
+    return InvalidArgument("which model? -m FILE.gguf (-md, --variant and --against start servers with it)");
+  }
+  for (const std::string& against : options.against) {
+    const auto [name, line] = SplitName(against);
+    auto command = SplitWords(line);
+    if (!command.ok()) return command.status();
+    if (command->empty() || name == against) {
+      return InvalidArgument("--against needs llama-server=PROGRAM, not '" + against + "'");
+    }
+    command->insert(command->end(), {"-m", options.model});
+    command->insert(command->end(), machine.begin(), machine.end());
+    Contestant plain;
+    plain.name = name;
+    plain.command = *command;
+    all.push_back(std::move(plain));
+    if (options.draft.empty()) continue;
+    Contestant drafting;
+    drafting.name = name + " + draft";
+    drafting.command = *command;
+    drafting.command.insert(drafting.command.end(), {"-md", options.draft});
+    all.push_back(std::move(drafting));
+  }
+  for (const std::string& url : options.urls) {
+    Contestant contestant;
+    const bool named = url.find('=') < url.find(':');
+    contestant.name = named ? SplitName(url).first : url;
+    contestant.url = named ? SplitName(url).second : url;
+    all.push_back(std::move(contestant));
+  }
+  if (all.empty()) return InvalidArgument("what shall be measured? -m FILE.gguf, or --url http://host:port");
+  std::set<std::string> names;
+  for (const Contestant& contestant : all) {
+    if (!names.insert(contestant.name).second)
+      return InvalidArgument("two variants are called '" + contestant.name + "'");
+  }
+  return all;
+}
+
+Status Start(Contestant& contestant, const BenchOptions& options, const std::string& folder,
+             const std::atomic<bool>& stop) {
+  std::string url = contestant.url;
+  if (!contestant.command.empty()) {
+    const auto port = FreePort();
+    if (!port.ok()) return port.status();
+    std::vector<std::string> command = contestant.command;
+    command.insert(command.end(), {"--host", "127.0.0.1", "--port", std::to_string(*port)});
+    std::string file = contestant.name;
+    std::replace_if(
+        file.begin(), file.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+    auto process = ChildProcess::Start(command, folder + "/" + file + ".log");
+    if (!process.ok()) return process.status();
+    contestant.process = std::move(*process);
+    url = fmt::format("http://127.0.0.1:{}", *port);
+  }
+  auto endpoint = Endpoint::Create(url, options.api_key, &stop);
+  if (!endpoint.ok()) return endpoint.status();
+  contestant.endpoint = std::move(*endpoint);
+  if (!contestant.process) return contestant.endpoint->WaitUntilReady(Duration::zero());
+  const TimePoint deadline = Clock::Real().Now() + kLoading;
+  for (;;) {
+    const Status status = contestant.endpoint->WaitUntilReady(kLook);
+    if (status.ok() || stop || Clock::Real().Now() >= deadline) return status;
+    if (!contestant.process->Running()) {
+      return InvalidArgument(
+          fmt::format("'{}' ended instead of serving:\n{}", contestant.name, contestant.process->Complaint()));
+    }
+  }
+}
+
+Result<std::vector<BenchPrompt>> Prompts(const BenchOptions& options) {
+  Result<std::vector<BenchPrompt>> prompts = ParsePrompts(DefaultPrompts());
+  if (!options.prompts.empty()) {
+    const auto text = ReadFile(options.prompts);
+    if (!text) return InvalidArgument("cannot read the prompts in " + options.prompts);
+    prompts = ParsePrompts(*text);
+    if (!prompts.ok()) return InvalidArgument(options.prompts + ", " + prompts.status().message());
+  }
+  if (options.count <= 0 || options.count >= static_cast<int>(prompts->size())) return prompts;
+  // One of each category, then another of each, ….
+  std::map<std::string, std::vector<BenchPrompt>> by_category;
+  for (BenchPrompt& prompt : *prompts) by_category[prompt.category].push_back(std::move(prompt));
+  std::vector<BenchPrompt> chosen;
+  for (size_t round = 0; static_cast<int>(chosen.size()) < options.count; ++round) {
+    for (auto& [category, members] : by_category) {
+      if (round < members.size() && static_cast<int>(chosen.size()) < options.count) {
+        chosen.push_back(std::move(members[round]));
+      }
+    }
+  }
+  return chosen;
+}
+
+// "2k" is 2048.
+Result<int> ParseTokens(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (error != std::errc() || value < 0 || value > (1 << 20) || !(unit.empty() || unit == "k" || unit == "K")) {
+    return InvalidArgument("--context takes numbers of tokens like 0,2k,8k, not '" + text + "'");
+  }
+  return unit.empty() ? value : value * 1024;
+}
+
+// What has been done, on one line of a terminal, or a line now and then elsewhere.
+class Progress {
+ public:
+  explicit Progress(size_t total) : total_(total), start_(Clock::Real().Now()) {}
+
+  void Add(const BenchRecord& record) {
+    ++done_;
+    const double passed = Milliseconds(Clock::Real().Now() - start_) / 1000;
+    const double left = passed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+    const std::string line = fmt::format("{} of {} answers, {} left, {}: {:.1f} t/s", done_, total_, Span(left),
+                                         record.variant, record.answer.TokensPerSecond());
+    if (terminal_) {
+      constexpr size_t kBar = 20;
+      const size_t full = kBar * done_ / std::max<size_t>(total_, 1);
+      fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(full, '#'), std::string(kBar - full, ' '), line);
+      std::fflush(stderr);
+    } else if (done_ * 20 / total_ != (done_ - 1) * 20 / total_) {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+
+  void End() const {
+    if (terminal_ && done_ > 0) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  static std::string Span(double seconds) {
+    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+    return fmt::format("{:.0f} min", seconds / 60);
+  }
+
+  const size_t total_;
+  const TimePoint start_;
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  size_t done_ = 0;
+};
+
+std::string Machine() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string name = "unknown processor";
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name") && line.find(": ") != line.npos) {
+      name = line.substr(line.find(": ") + 2);
+      break;
+    }
+  }
+  return fmt::format("{}, {} threads", name, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+// As it was typed.
+std::string CommandLine() {
+  std::string line = ReadFile("/proc/self/cmdline").value_or("");
+  std::string quoted;
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find('\0', begin), line.size());
+    std::string word = line.substr(begin, end - begin);
+    if (begin == 0) word = fs::path(word).filename();
+    if (word.find_first_of(" \"$&|;<>") != word.npos) word = "'" + word + "'";
+    quoted += (quoted.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return quoted;
+}
+
+// Where a variant's text first differs, and how near a thing that was for the first variant.
+std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& records, const BenchVariantSummary& variant,
+                    Endpoint& first) {
+  const BenchDifference& difference = variant.differences.front();
+  const std::string first_name = plan.variants.front().name;
+  std::vector<std::string> answers;  // of the turns before
+  std::string text, other;
+  for (const BenchRecord& record : records) {
+    BenchQuestion turn = record.question;
+    const bool is_first = record.variant == first_name;
+    if (record.question == difference.question) (is_first ? text : other) = record.answer.text;
+    turn.turn = difference.question.turn;
+    if (is_first && turn == difference.question && record.question.turn < turn.turn)
+      answers.push_back(record.answer.text);
+  }
+  std::string sentence =
+      fmt::format("First in prompt {} after {} bytes: {} says {}, {} says {}.", difference.question.prompt + 1,
+                  difference.position, first_name, DumpJson(text.substr(difference.position, 24)), variant.name,
+                  DumpJson(other.substr(difference.position, 24)));
+  const auto tokens = first.AskChances(RequestFor(plan, difference.question, answers));
+  if (!tokens.ok()) return sentence;
+  size_t at = 0;
+  for (const TokenChances& token : *tokens) {
+    if (at + token.text.size() > difference.position) {
+      return sentence + fmt::format(" Token {} against {}: the two best logits are {:.4f} apart.", DumpJson(token.text),
+                                    DumpJson(token.runner_up), token.gap);
+    }
+    at += token.text.size();
+  }
+  return sentence;
+}
+
+Status MakeFolder(std::string* folder) {
+  if (folder->empty()) *folder = fmt::format("bench-{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+  std::error_code error;
+  fs::create_directories(*folder, error);
+  if (error) return InvalidArgument(fmt::format("cannot make the folder {}: {}", *folder, error.message()));
+  return {};
+}
+
+}  // namespace
+
+void AddBenchFlags(Flags& flags, BenchOptions& o) {
+  flags.Group("What is measured");
+  flags.Add("-m,--model", o.model, "GGUF file: servers are started with it, one without drafts and one with");
+  flags.Add("-md,--model-draft", o.draft, "GGUF file of a draft model: one more, that has it");
+  flags.Add("--spec", o.drafters, "drafters of the speculative one instead of auto; may be repeated, as for serve");
+  flags.Add("--variant", o.variants, "one more Outrider: NAME=FLAGS of outrider serve; may be repeated");
+  flags.Add("--against", o.against,
+            "another server, started with the same model: llama-server=PROGRAM; may be repeated");
+  flags.Add("--url", o.urls, "a server that runs already: [NAME=]http://host:port/v1; may be repeated");
+  flags.Add("--api-key", o.api_key, "key for those");
+  flags.Add("-t,--threads", o.threads, "threads of the servers that are started; 0 = what they choose")
+      ->check(CLI::Range(0, 4096));
+  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.gpu_layers, "their layers on the devices; -1 = what they choose")
+      ->check(CLI::Range(-1, 1 << 20));
+  flags.Add("--flags", o.flags, "more flags of outrider serve, for all Outriders that are started");
+
+  flags.Group("How");
+  flags.Add("--prompts", o.prompts,
+            "file with lines {\"category\": …, \"turns\": [\"…\"]} instead of the 51 that come along");
+  flags.Add("--count", o.count, "how many of them, spread over the categories; 0 = all")->check(CLI::NonNegativeNumber);
+  flags.Add("--runs", o.runs, "times everything is asked")->check(CLI::Range(1, 1000));
+  flags.Add("-n,--tokens", o.tokens, "tokens of an answer at most")->check(CLI::Range(2, 1 << 20));
+  flags.Add("--temp", o.temperatures, "temperatures, comma-separated")->delimiter(',')->check(CLI::Range(0.0, 10.0));
+  flags.Add("--concurrency", o.concurrency, "requests at a time, comma-separated")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
+  flags.Add("--context", o.contexts, "tokens of prose before each prompt, comma-separated: 0,2k,8k")->delimiter(',');
+  flags.Add("--out", o.out, "folder for results.jsonl, report.html and logs; default: bench-DATE-TIME");
+}
+
+Status Bench(const BenchOptions& options, bool* complete) {
+  SetLogLevel(LogLevel::kWarning);
+  static std::atomic<bool> stop = false;
+  static EndSignals signals([](int signal, int count) {
+    if (count > 1) std::_Exit(128 + signal);
+    stop = true;
+  });
+  BenchPlan plan;
+  plan.runs = options.runs;
+  plan.temperatures = options.temperatures;
+  plan.concurrencies = options.concurrency;
+  plan.max_tokens = options.tokens;
+  plan.contexts.clear();
+  for (const std::string& text : options.contexts) {
+    const auto tokens = ParseTokens(text);
+    if (!tokens.ok()) return tokens.status();
+    plan.contexts.push_back(*tokens);
+  }
+  auto prompts = Prompts(options);
+  if (!prompts.ok()) return prompts.status();
+  plan.prompts = std::move(*prompts);
+  auto contestants = Contestants(options);
+  if (!contestants.ok()) return contestants.status();
+  std::string folder = options.out;
+  if (Status status = MakeFolder(&folder); !status.ok()) return status;
+
+  for (Contestant& contestant : *contestants) {
+    fmt::print(stderr, "{} '{}' …\n", contestant.command.empty() ? "reaching" : "starting", contestant.name);
+    if (Status status = Start(contestant, options, folder, stop); !status.ok()) return status;
+    plan.variants.push_back({contestant.name, contestant.endpoint.get()});
+  }
+  if (Status status = WarmUp(plan); !status.ok()) return status;
+
+  const std::string results_path = folder + "/results.jsonl";
+  std::ofstream results(results_path);
+  if (!results) return InvalidArgument("cannot write " + results_path);
+  std::vector<BenchRecord> records;
+  Progress progress(plan.Requests());
+  EnergyMeter energy;
+  Status status = RunBench(
+      plan, energy,
+      [&](BenchRecord record) {
+        results << DumpJson(RecordJson(record)) << '\n' << std::flush;
+        progress.Add(record);
+        if (!record.error.empty()) fmt::print(stderr, "\n{}: {}\n", record.variant, record.error);
+        records.push_back(std::move(record));
+      },
+      stop);
+  progress.End();
+  if (!results && status.ok()) status = Internal("could not write all of " + results_path + ": is the disk full?");
+
+  BenchSummary summary = SummariseRecords(records);
+  std::map<std::string, std::string> explained;
+  for (BenchVariantSummary& variant : summary.variants) {
+    for (const Contestant& contestant : *contestants) {
+      if (contestant.name == variant.name && contestant.process) variant.peak_bytes = contestant.process->PeakBytes();
+    }
+    if (!variant.differences.empty() && !stop) {
+      explained[variant.name] = Explain(plan, records, variant, *plan.variants.front().endpoint);
+    }
+  }
+  std::string title = "Outrider bench";
+  if (!options.model.empty()) title += ": " + fs::path(options.model).filename().string();
+  const BenchHeading heading = {title, fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))), Machine(),
+                                VersionLine(), CommandLine()};
+  const std::string page = folder + "/report.html";
+  std::ofstream(page) << ReportPage(ReportJson(heading, records, summary, explained));
+  fmt::print("{}", SummaryTable(summary));
+  for (const auto& [name, sentence] : explained) fmt::print("{}: {}\n", name, sentence);
+  fmt::print("\n{} has all answers, {} the pictures.\n", results_path, page);
+  if (stop) fmt::print(stderr, "Stopped early: {} of {} answers.\n", records.size(), plan.Requests());
+  const bool failures = std::any_of(records.begin(), records.end(), [](const auto& r) { return !r.error.empty(); });
+  *complete = status.ok() && !failures && !stop;
+  return status;
+}
+
+}  // namespace outrider

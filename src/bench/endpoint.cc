@@ -1,0 +1,248 @@
+#include "bench/endpoint.h"
+
+#include <cpp-httplib/httplib.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "bench/json_fields.h"
+#include "bench/sse_reader.h"
+
+namespace outrider {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kConnect = milliseconds(5000);
+constexpr auto kSilence = std::chrono::minutes(10);  // without a byte: a long prompt on a slow machine
+constexpr size_t kMostBytes = 256 << 20;
+
+double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+const Json& FirstChoice(const Json& answer) {
+  static const Json nothing;
+  const Json& choices = Field(answer, "choices");
+  return choices.is_array() && !choices.empty() ? choices[0] : nothing;
+}
+
+// What a server says about a failure, in one line.
+std::string Complaint(const std::string& body) {
+  const auto json = ParseJson(body);
+  std::string said;
+  if (json.ok()) {
+    const Json& error = Field(*json, "error");
+    said = error.is_string() ? error.get<std::string>() : TextOf(Field(error, "message"));
+  }
+  if (said.empty()) said = body;
+  constexpr size_t kMost = 200;
+  if (said.size() > kMost) said.resize(kMost);
+  std::replace_if(
+      said.begin(), said.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return said;
+}
+
+// Collects an answer out of its events.
+class Collector {
+ public:
+  explicit Collector(TimePoint start) : start_(start), reader_([this](std::string_view data) { Take(data); }) {}
+
+  bool Feed(std::string_view bytes) {
+    raw_ += raw_.size() < 4096 ? bytes : std::string_view();
+    total_ += bytes.size();
+    return reader_.Feed(bytes) && total_ <= kMostBytes;
+  }
+
+  bool complete() const { return done_ || !answer_.finish_reason.empty(); }
+  const std::string& raw() const { return raw_; }
+  const std::string& error() const { return error_; }
+  BenchAnswer& answer() { return answer_; }
+
+ private:
+  void Take(std::string_view data) {
+    if (data == "[DONE]") {
+      done_ = true;
+      return;
+    }
+    const auto event = ParseJson(data);
+    if (!event.ok()) return;
+    if (!Field(*event, "error").is_null()) error_ = Complaint(std::string(data));
+    const Json& choice = FirstChoice(*event);
+    const Json& delta = Field(choice, "delta");
+    const std::string text = TextOf(Field(delta, "reasoning_content")) + TextOf(Field(delta, "content"));
+    if (!text.empty()) {
+      answer_.text += text;
+      answer_.arrivals.push_back(Seconds(Clock::Real().Now() - start_));
+    }
+    if (const std::string reason = TextOf(Field(choice, "finish_reason")); !reason.empty())
+      answer_.finish_reason = reason;
+    if (const Json& usage = Field(*event, "usage"); usage.is_object()) {
+      answer_.prompt_tokens = CountOf(Field(usage, "prompt_tokens"));
+      answer_.tokens = CountOf(Field(usage, "completion_tokens"));
+    }
+    if (const Json& timings = Field(*event, "timings"); timings.is_object()) answer_.timings = timings;
+    if (const Json& provenance = Field(*event, "provenance"); provenance.is_array()) {
+      if (!answer_.provenance.is_array()) answer_.provenance = Json::array();
+      for (const Json& token : provenance) answer_.provenance.push_back(token);
+    }
+  }
+
+  const TimePoint start_;
+  BenchAnswer answer_;
+  std::string raw_, error_;
+  size_t total_ = 0;
+  bool done_ = false;
+  SseReader reader_;
+};
+
+class HttpEndpoint : public Endpoint {
+ public:
+  HttpEndpoint(std::string origin, std::string prefix, std::string api_key, const std::atomic<bool>* stop)
+      : origin_(std::move(origin)), prefix_(std::move(prefix)), stop_(stop) {
+    if (!api_key.empty()) headers_.emplace("Authorization", "Bearer " + api_key);
+  }
+
+  Result<BenchAnswer> Ask(const BenchRequest& request) override {
+    Json body = Body(request);
+    body["stream"] = true;
+    body["stream_options"] = {{"include_usage", true}};
+    if (knows_llama_fields_) {
+      body["cache_prompt"] = false;  // every prompt is read
+      body["speculative"] = {{"provenance", true}};
+    }
+    httplib::Request call = Call(body);
+    const TimePoint start = Clock::Real().Now();
+    Collector collector(start);
+    call.content_receiver = [&](const char* data, size_t size, size_t, size_t) {
+      return !*stop_ && collector.Feed({data, size});
+    };
+    httplib::Client client = Client();
+    const httplib::Result result = client.send(call);
+    BenchAnswer& answer = collector.answer();
+    answer.seconds = Seconds(Clock::Real().Now() - start);
+    if (*stop_) return Unavailable("stopped");
+    if (result && result->status != 200) {
+      return Unavailable(fmt::format("{} answered {}: {}", origin_, result->status, Complaint(collector.raw())));
+    }
+    if (!collector.error().empty()) return Unavailable(fmt::format("{} failed: {}", origin_, collector.error()));
+    if (!result && answer.arrivals.empty()) return Unavailable(NotReached(result.error()));
+    if (!collector.complete()) {
+      return Unavailable(fmt::format("{} dropped the connection in the middle of an answer, after {} pieces of text",
+                                     origin_, answer.arrivals.size()));
+    }
+    if (answer.tokens == 0) answer.tokens = CountOf(Field(answer.timings, "predicted_n"));
+    if (answer.tokens == 0) answer.tokens = static_cast<int>(answer.arrivals.size());
+    return std::move(answer);
+  }
+
+  Result<std::vector<TokenChances>> AskChances(const BenchRequest& request) override {
+    Json body = Body(request);
+    body["logprobs"] = true;
+    body["top_logprobs"] = 2;
+    httplib::Client client = Client();
+    const httplib::Result result = client.send(Call(body));
+    if (!result) return Unavailable(NotReached(result.error()));
+    const auto json = ParseJson(result->body);
+    std::vector<TokenChances> tokens;
+    if (result->status != 200 || !json.ok()) return tokens;
+    const Json& content = Field(Field(FirstChoice(*json), "logprobs"), "content");
+    if (!content.is_array()) return tokens;
+    for (const Json& each : content) {
+      TokenChances token;
+      token.text = TextOf(Field(each, "token"));
+      token.logprob = NumberOf(Field(each, "logprob"));
+      const Json& top = Field(each, "top_logprobs");
+      if (top.is_array() && top.size() >= 2) {
+        token.gap = NumberOf(Field(top[0], "logprob")) - NumberOf(Field(top[1], "logprob"));
+        token.runner_up = TextOf(Field(top[TextOf(Field(top[0], "token")) == token.text ? 1 : 0], "token"));
+      }
+      tokens.push_back(std::move(token));
+    }
+    return tokens;
+  }
+
+  Status WaitUntilReady(Duration patience) override {
+    const TimePoint deadline = Clock::Real().Now() + patience;
+    for (;;) {
+      httplib::Client client = Client();
+      client.set_read_timeout(kConnect);
+      const httplib::Result result = client.Get(prefix_ + "/models", headers_);
+      if (*stop_) return Unavailable("stopped");
+      if (result && result->status == 200) {
+        const httplib::Result properties = client.Get("/props", headers_);
+        knows_llama_fields_ = properties && properties->status == 200;
+        return {};
+      }
+      if (Clock::Real().Now() >= deadline) {
+        if (!result) return Unavailable(NotReached(result.error()));
+        return Unavailable(
+            fmt::format("{}{}/models answered {}: {}; is this the address of an OpenAI-compatible server?", origin_,
+                        prefix_, result->status, Complaint(result->body)));
+      }
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+  }
+
+ private:
+  httplib::Client Client() const {
+    httplib::Client client(origin_);
+    client.set_connection_timeout(kConnect);
+    client.set_read_timeout(kSilence);
+    client.set_tcp_nodelay(true);
+    return client;
+  }
+
+  httplib::Request Call(const Json& body) const {
+    httplib::Request call;
+    call.method = "POST";
+    call.path = prefix_ + "/chat/completions";
+    call.headers = headers_;
+    call.headers.emplace("Content-Type", "application/json");
+    call.body = DumpJson(body);
+    return call;
+  }
+
+  static Json Body(const BenchRequest& request) {
+    Json messages = Json::array();
+    for (const BenchMessage& message : request.messages) {
+      messages.push_back({{"role", message.role}, {"content", message.content}});
+    }
+    return {{"model", "default"},
+            {"messages", std::move(messages)},
+            {"temperature", request.temperature},
+            {"seed", request.seed},
+            {"max_tokens", request.max_tokens}};
+  }
+
+  std::string NotReached(httplib::Error error) const {
+    return fmt::format("cannot reach {}: {}", origin_, httplib::to_string(error));
+  }
+
+  const std::string origin_, prefix_;
+  const std::atomic<bool>* const stop_;
+  httplib::Headers headers_;
+  std::atomic<bool> knows_llama_fields_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> Endpoint::Create(const std::string& url, const std::string& api_key,
+                                                   const std::atomic<bool>* stop) {
+  constexpr std::string_view kScheme = "http://";
+  if (!url.starts_with(kScheme)) {
+    return InvalidArgument(fmt::format("'{}' is not an address like http://host:port/v1{}", url,
+                                       url.starts_with("https://") ? " (TLS is not supported: use a tunnel)" : ""));
+  }
+  const size_t slash = url.find('/', kScheme.size());
+  const std::string origin = url.substr(0, slash);
+  std::string prefix = slash == url.npos ? "" : url.substr(slash);
+  while (prefix.ends_with('/')) prefix.pop_back();
+  if (prefix.empty()) prefix = "/v1";
+  if (origin.size() == kScheme.size()) return InvalidArgument(fmt::format("'{}' has no host", url));
+  return std::unique_ptr<Endpoint>(std::make_unique<HttpEndpoint>(origin, prefix, api_key, stop));
+}
+
+}  // namespace outrider

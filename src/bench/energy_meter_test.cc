@@ -1,0 +1,31 @@
+#include "bench/energy_meter.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace outrider {
+namespace {
+
+TEST(EnergyMeterTest, AddsUpPackagesAcrossTheEndOfTheirCounters) {
+  const std::string folder = testing::TempDir() + "/powercap";
+  std::filesystem::remove_all(folder);
+  const auto write = [&](const std::string& domain, const std::string& energy) {
+    ASSERT_TRUE(KeepFile(folder + "/" + domain + "/energy_uj", energy + "\n").ok());
+    ASSERT_TRUE(KeepFile(folder + "/" + domain + "/max_energy_range_uj", "10000000\n").ok());
+  };
+  write("intel-rapl:0", "9000000");
+  write("intel-rapl:0:0", "9000000");  // a part of the package
+  write("intel-rapl:1", "1000000");
+  EnergyMeter meter(folder);
+  EXPECT_EQ(meter.Joules(), 0);
+  write("intel-rapl:0", "500000");
+  write("intel-rapl:1", "1250000");
+  EXPECT_NEAR(meter.Joules(), 1.5 + 0.25, 1e-9);
+  EXPECT_NEAR(meter.Joules(), 1.5 + 0.25, 1e-9);
+}
+
+}  // namespace
+}  // namespace outrider

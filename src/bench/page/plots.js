@@ -1,0 +1,171 @@
+// The plots of a bench report, as Vega-Lite specifications: report.html draws them in a browser, bench/plots.mjs as files.
+// `report` is what report.h makes.
+function plots(report) {
+  const palette = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#bab0ac"];
+  const others = report.variants.filter((name) => name !== report.variants[0]);
+  const schema = "https://vega.github.io/schema/vega-lite/v5.json";
+  const config = {
+    font: "system-ui, sans-serif",
+    view: { stroke: null },
+    axis: { gridColor: "#e8e8e8", domainColor: "#999", tickColor: "#999", labelColor: "#333", titleColor: "#333" },
+    title: { anchor: "start", fontSize: 15, subtitleColor: "#666" },
+    background: "white",
+  };
+  const variantColour = (shown) => ({ field: "variant", type: "nominal", title: null, scale: { domain: report.variants, range: palette }, legend: { values: shown } });
+  const make = (id, title, subtitle, rest) => ({
+    id,
+    spec: { $schema: schema, title: { text: title, subtitle }, width: 620, config, ...rest },
+  });
+  const result = [];
+
+  const slices = [...new Set(report.speed_ups.map((row) => row.slice))];
+  const most = Math.max(1.1, ...report.speed_ups.map((row) => row.high));
+  result.push(
+    make("speed-up", `Speed-up over ${report.variants[0]}`, "Median of paired ratios; lines: 95 % sure; 1 = as fast", {
+      data: { values: report.speed_ups },
+      height: { step: others.length > 1 ? 14 : 22 },
+      encoding: {
+        y: { field: "slice", type: "nominal", sort: slices, title: null },
+        ...(others.length > 1 && { yOffset: { field: "variant", sort: others } }),
+      },
+      layer: [
+        {
+          mark: { type: "bar", cornerRadiusEnd: 2 },
+          encoding: {
+            x: { field: "median", type: "quantitative", title: "times as fast", scale: { domain: [0, most], nice: true } },
+            color: variantColour(others),
+            tooltip: ["variant", "slice", "median", "low", "high", "p10", "p90", "count"].map((field) => ({ field, format: field === "count" ? "" : undefined })),
+          },
+        },
+        { mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { field: "low", type: "quantitative" }, x2: { field: "high" } } },
+        { data: { values: [{ one: 1 }] }, mark: { type: "rule", strokeDash: [4, 3], color: "#333" }, encoding: { x: { field: "one", type: "quantitative" }, y: null, yOffset: null } },
+      ],
+    }),
+  );
+
+  if (report.requests.some((row) => row.acceptance !== null)) {
+    result.push(
+      make("acceptance", "Each answer: how often drafts were right, and what that brought", "Below the dashed line drafting cost more than it brought", {
+        height: 320,
+        layer: [
+          {
+            data: { values: report.requests.filter((row) => row.acceptance !== null && row.speed_up !== null) },
+            mark: { type: "point", filled: true, size: 55, opacity: 0.75 },
+            encoding: {
+              x: { field: "acceptance", type: "quantitative", title: "drafted tokens that were right", axis: { format: "%" }, scale: { domain: [0, 1] } },
+              y: { field: "speed_up", type: "quantitative", title: "times as fast", scale: { zero: true } },
+              color: variantColour(others),
+              shape: { field: "category", type: "nominal", title: null },
+              tooltip: ["variant", "category", "prompt", "acceptance", "speed_up", "tokens_per_second"].map((field) => ({ field })),
+            },
+          },
+          { data: { values: [{ one: 1 }] }, mark: { type: "rule", strokeDash: [4, 3], color: "#333" }, encoding: { y: { field: "one", type: "quantitative" } } },
+        ],
+      }),
+    );
+  }
+
+  if (report.curve.length > 0) {
+    const rows = { field: "rows", type: "quantitative", title: "rows of a step (draft + 1)", axis: { tickMinStep: 1 } };
+    result.push(
+      make("cost-curve", "What a step costs, and what it brings", ["Left: median of the steps, with quartiles.", "Right: what drafts of that length would bring, by the measured acceptance; ● the best."], {
+        width: undefined,
+        hconcat: [
+          {
+            width: 290,
+            height: 260,
+            data: { values: report.curve },
+            encoding: { x: rows, color: variantColour(report.variants) },
+            layer: [
+              { mark: { type: "rule", opacity: 0.5 }, encoding: { y: { field: "low", type: "quantitative", title: "ms" }, y2: { field: "high" } } },
+              { mark: { type: "line", point: true }, encoding: { y: { field: "ms", type: "quantitative", title: "ms", scale: { zero: true } }, tooltip: ["variant", "rows", "ms", "count"].map((field) => ({ field })) } },
+            ],
+          },
+          {
+            width: 290,
+            height: 260,
+            data: { values: report.curve.filter((row) => row.tokens_per_second !== null) },
+            encoding: { x: rows, y: { field: "tokens_per_second", type: "quantitative", title: "tokens a second", scale: { zero: true } }, color: variantColour(report.variants) },
+            layer: [
+              { mark: { type: "line" } },
+              { transform: [{ filter: "datum.best" }], mark: { type: "point", filled: true, size: 90 }, encoding: { tooltip: ["variant", "rows", "tokens_per_second"].map((field) => ({ field })) } },
+            ],
+          },
+        ],
+      }),
+    );
+  }
+
+  if (report.stages.length > 0) {
+    const order = ["prefill", "draft", "verify", "sample", "rollback", "wait"];
+    result.push(
+      make("stages", "Where the time goes", "Milliseconds for each generated token; wait: queue and network", {
+        data: { values: report.stages },
+        height: { step: 26 },
+        mark: "bar",
+        encoding: {
+          y: { field: "variant", type: "nominal", sort: report.variants, title: null },
+          x: { field: "ms", type: "quantitative", title: "ms a token", stack: "zero" },
+          color: { field: "stage", type: "nominal", title: null, sort: order, scale: { domain: order, range: palette } },
+          order: { field: "order", type: "quantitative" },
+          tooltip: ["variant", "stage", "ms"].map((field) => ({ field })),
+        },
+      }),
+    );
+  }
+
+  if (report.places.length > 0) {
+    result.push(
+      make("places", "Drafts: right at each place, and how long they were right", "Left: the chance that a token is right if all before it were. Right: accepted lengths", {
+        width: undefined,
+        hconcat: [
+          {
+            width: 290,
+            height: 220,
+            data: { values: report.places },
+            mark: { type: "line", point: true },
+            encoding: {
+              x: { field: "place", type: "quantitative", title: "place in the draft", axis: { tickMinStep: 1 } },
+              y: { field: "chance", type: "quantitative", title: "right", axis: { format: "%" }, scale: { domain: [0, 1] } },
+              color: { field: "drafter", type: "nominal", title: null },
+              ...(others.length > 1 && { strokeDash: { field: "variant", type: "nominal", title: null } }),
+              tooltip: ["variant", "drafter", "place", "chance", "asked"].map((field) => ({ field })),
+            },
+          },
+          {
+            width: 290,
+            height: 220,
+            data: { values: report.lengths },
+            mark: "bar",
+            encoding: {
+              x: { field: "length", type: "ordinal", title: "tokens accepted" },
+              y: { field: "count", type: "quantitative", aggregate: "sum", title: "drafts" },
+              color: { field: "drafter", type: "nominal", title: null },
+              tooltip: [{ field: "drafter" }, { field: "length" }, { field: "count", aggregate: "sum" }],
+            },
+          },
+        ],
+      }),
+    );
+  }
+
+  if (report.timeline) {
+    result.push(
+      make("timeline", "One answer, token by token", `${report.timeline.variant}, prompt ${report.timeline.prompt + 1}: each bar is a step; tokens that came together were foreseen`, {
+        data: { values: report.timeline.tokens },
+        height: { step: 15 },
+        mark: { type: "bar", height: 12 },
+        encoding: {
+          y: { field: "line", type: "ordinal", title: null, axis: null },
+          x: { field: "start", type: "quantitative", title: "ms since the first token, of each line", axis: { grid: false } },
+          x2: { field: "end" },
+          color: { field: "drafter", type: "nominal", title: "foreseen by" },
+          tooltip: ["text", "drafter", "at"].map((field) => ({ field })),
+        },
+      }),
+    );
+  }
+  return result;
+}
+
+if (typeof module !== "undefined") module.exports = { plots };

@@ -1,0 +1,67 @@
+#include "bench/prompt_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "bench/embedded.h"
+
+namespace outrider {
+namespace {
+
+constexpr double kCharactersPerToken = 4.2;  // of English prose, with most tokenizers
+
+Result<BenchPrompt> ParsePrompt(std::string_view line) {
+  const auto json = ParseJson(line);
+  if (!json.ok()) return json.status();
+  if (!json->is_object()) return InvalidArgument("not an object");
+  BenchPrompt prompt;
+  const auto category = json->find("category");
+  if (category != json->end()) {
+    if (!category->is_string()) return InvalidArgument("\"category\" is not a string");
+    prompt.category = category->get<std::string>();
+  }
+  if (prompt.category.empty()) prompt.category = "all";
+  const auto turns = json->find("turns");
+  if (turns == json->end() || !turns->is_array() || turns->empty()) {
+    return InvalidArgument("\"turns\" must be a list of what the user says");
+  }
+  for (const Json& turn : *turns) {
+    if (!turn.is_string() || turn.get_ref<const std::string&>().empty()) {
+      return InvalidArgument("a turn is not a string, or empty");
+    }
+    prompt.turns.push_back(turn.get<std::string>());
+  }
+  return prompt;
+}
+
+}  // namespace
+
+Result<std::vector<BenchPrompt>> ParsePrompts(std::string_view lines) {
+  std::vector<BenchPrompt> prompts;
+  for (int number = 1; !lines.empty(); ++number) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    auto prompt = ParsePrompt(line);
+    if (!prompt.ok()) return InvalidArgument(fmt::format("line {}: {}", number, prompt.status().message()));
+    prompts.push_back(std::move(*prompt));
+  }
+  if (prompts.empty()) return InvalidArgument("there are no prompts in it");
+  return prompts;
+}
+
+std::string_view DefaultPrompts() {
+  return EmbeddedPrompts();
+}
+
+std::string Depth(int tokens) {
+  const std::string_view prose = EmbeddedProse();
+  const auto wanted = static_cast<size_t>(std::max(tokens, 0) * kCharactersPerToken);
+  if (wanted >= prose.size()) return std::string(prose);
+  const size_t end = prose.rfind(' ', wanted);
+  return std::string(prose.substr(0, end == prose.npos ? wanted : end));
+}
+
+}  // namespace outrider

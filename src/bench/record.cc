@@ -1,0 +1,97 @@
+#include "bench/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/json_fields.h"
+
+namespace outrider {
+namespace {
+
+double Rounded(double seconds) {
+  return std::round(seconds * 1e6) / 1e6;
+}
+
+std::vector<double> NumbersOf(const Json& json) {
+  std::vector<double> numbers;
+  if (json.is_array()) {
+    for (const Json& each : json) numbers.push_back(NumberOf(each));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<BenchStep> StepsOf(const BenchAnswer& answer) {
+  std::vector<BenchStep> steps;
+  const Json& list = Field(answer.timings, "steps");
+  if (!list.is_array()) return steps;
+  for (const Json& each : list) {
+    if (!each.is_array() || each.size() != 4) continue;
+    BenchStep step = {TextOf(each[0]), CountOf(each[1]), CountOf(each[2]), NumberOf(each[3])};
+    step.accepted = std::min(step.accepted, step.drafted);
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+Json RecordJson(const BenchRecord& record) {
+  const BenchQuestion& question = record.question;
+  Json json = {{"variant", record.variant},   {"category", record.category},
+               {"prompt", question.prompt},   {"turn", question.turn},
+               {"run", question.run},         {"temperature", question.temperature},
+               {"context", question.context}, {"concurrency", question.concurrency}};
+  if (!record.error.empty()) {
+    json["error"] = record.error;
+    return json;
+  }
+  const BenchAnswer& answer = record.answer;
+  json["text"] = answer.text;
+  json["finish_reason"] = answer.finish_reason;
+  json["prompt_tokens"] = answer.prompt_tokens;
+  json["tokens"] = answer.tokens;
+  json["seconds"] = Rounded(answer.seconds);
+  json["first_token_seconds"] = Rounded(answer.FirstTokenSeconds());
+  json["tokens_per_second"] = Rounded(answer.TokensPerSecond());
+  Json& arrivals = json["arrivals"] = Json::array();
+  for (const double seconds : answer.arrivals) arrivals.push_back(Rounded(seconds));
+  if (!answer.timings.is_null()) json["timings"] = answer.timings;
+  if (!answer.provenance.is_null()) json["provenance"] = answer.provenance;
+  if (record.joules >= 0) json["joules"] = Rounded(record.joules);
+  return json;
+}
+
+Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines) {
+  std::vector<BenchRecord> records;
+  for (int number = 1; !lines.empty(); ++number) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    const auto json = ParseJson(line);
+    if (!json.ok()) return InvalidArgument(fmt::format("line {}: {}", number, json.status().message()));
+    BenchRecord record;
+    record.variant = TextOf(Field(*json, "variant"));
+    if (record.variant.empty()) return InvalidArgument(fmt::format("line {}: not a result of outrider bench", number));
+    record.category = TextOf(Field(*json, "category"));
+    record.error = TextOf(Field(*json, "error"));
+    record.question = {CountOf(Field(*json, "prompt")),  CountOf(Field(*json, "turn")),
+                       CountOf(Field(*json, "run")),     NumberOf(Field(*json, "temperature")),
+                       CountOf(Field(*json, "context")), CountOf(Field(*json, "concurrency"))};
+    BenchAnswer& answer = record.answer;
+    answer.text = TextOf(Field(*json, "text"));
+    answer.finish_reason = TextOf(Field(*json, "finish_reason"));
+    answer.prompt_tokens = CountOf(Field(*json, "prompt_tokens"));
+    answer.tokens = CountOf(Field(*json, "tokens"));
+    answer.seconds = NumberOf(Field(*json, "seconds"));
+    answer.arrivals = NumbersOf(Field(*json, "arrivals"));
+    answer.timings = Field(*json, "timings");
+    answer.provenance = Field(*json, "provenance");
+    if (const Json& joules = Field(*json, "joules"); joules.is_number()) record.joules = joules.get<double>();
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace outrider

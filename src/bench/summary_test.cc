@@ -1,0 +1,124 @@
+#include "bench/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace outrider {
+namespace {
+
+BenchRecord Record(const std::string& variant, int prompt, double speed, const std::string& text = "hello",
+                   const std::string& category = "chat") {
+  BenchRecord record;
+  record.variant = variant;
+  record.category = category;
+  record.question.prompt = prompt;
+  record.answer.text = text;
+  record.answer.tokens = 101;
+  record.answer.arrivals = {0.5, 1.0};
+  record.answer.seconds = 0.5 + 100 / speed;
+  return record;
+}
+
+const BenchSlice& Slice(const BenchVariantSummary& variant, const std::string& name) {
+  for (const BenchSlice& slice : variant.slices) {
+    if (slice.name == name) return slice;
+  }
+  ADD_FAILURE() << name;
+  return variant.slices.front();
+}
+
+TEST(SummaryTest, ComparesAnswersToTheSameQuestion) {
+  std::vector<BenchRecord> records;
+  // A slow prompt and a quick one: ratios of medians would say something else than the median of ratios.
+  for (const double slow : {1.0, 10.0, 100.0}) {
+    const int prompt = static_cast<int>(slow);
+    records.push_back(Record("plain", prompt, 100 / slow));
+    records.push_back(Record("auto", prompt, 200 / slow, "hello", prompt == 1 ? "edit" : "chat"));
+  }
+  records.push_back(Record("auto", 77, 1e6));  // plain was never asked
+  const BenchSummary summary = SummariseRecords(records);
+  ASSERT_EQ(summary.variants.size(), 2u);
+  const BenchSlice& all = Slice(summary.variants[1], "all");
+  EXPECT_NEAR(all.speed_up.median, 2, 1e-9);
+  EXPECT_NEAR(all.speed_up.p10, 2, 1e-9);
+  EXPECT_EQ(all.speed_up.count, 3u);
+  EXPECT_EQ(Slice(summary.variants[1], "edit").speed_up.count, 1u);
+  EXPECT_NEAR(summary.variants[0].first_token.median, 0.5, 1e-9);
+  EXPECT_NEAR(summary.variants[0].gap_median, 0.5, 1e-9);
+}
+
+TEST(SummaryTest, TellsWhereTextsDiffer) {
+  std::vector<BenchRecord> records = {Record("plain", 0, 1, "the same"), Record("auto", 0, 1, "the same"),
+                                      Record("plain", 1, 1, "one way"), Record("auto", 1, 1, "one day")};
+  records.push_back(Record("auto", 2, 1));
+  records.back().error = "gone";
+  const BenchVariantSummary variant = SummariseRecords(records).variants[1];
+  EXPECT_EQ(variant.compared, 2);
+  EXPECT_EQ(variant.identical, 1);
+  EXPECT_EQ(variant.failed, 1);
+  ASSERT_EQ(variant.differences.size(), 1u);
+  EXPECT_EQ(variant.differences[0].position, 4u);
+  EXPECT_EQ(variant.differences[0].question.prompt, 1);
+  EXPECT_NE(SummaryTable(SummariseRecords(records)).find("differs from 'plain' in 1 of 2"), std::string::npos);
+}
+
+TEST(SummaryTest, TakesWhatTheServerTells) {
+  BenchRecord record = Record("auto", 0, 1);
+  record.answer.timings = *ParseJson(R"({"drafters": {"suffix": {"proposed": 10, "accepted": 7, "ms": 1}},
+      "stages": {"prefill_ms": 500, "draft_ms": 250}, "steps": [["suffix", 4, 4, 10.0], ["suffix", 4, 0, 11.0],
+      [null, 0, 0, 5.0], "nonsense", [1]]})");
+  const BenchVariantSummary variant = SummariseRecords({record}).variants[0];
+  EXPECT_EQ(variant.drafters.at("suffix"), (std::pair<uint64_t, uint64_t>(10, 7)));
+  EXPECT_NEAR(variant.stages.at("prefill"), 0.5, 1e-9);
+  EXPECT_NEAR(variant.stages.at("wait"), record.answer.seconds - 0.75, 1e-9);
+  EXPECT_NEAR(variant.by_place.at("suffix").Chance(0), 0.5, 1e-9);
+  EXPECT_EQ(variant.step_ms.at(5).size(), 2u);
+  EXPECT_EQ(variant.step_ms.at(1).size(), 1u);
+}
+
+// A machine whose mood changes by the minute, prompts that profit differently, and a known truth: the interval holds it
+// in at least 95 of 100 benches.
+TEST(SummaryTest, RecoversAKnownRatio) {
+  int held = 0;
+  for (unsigned bench = 0; bench < 100; ++bench) {
+    std::mt19937 random(bench);
+    std::normal_distribution<double> normal;
+    std::vector<BenchRecord> records;
+    double mood = 0;
+    for (int run = 0; run < 3; ++run) {
+      for (int prompt = 0; prompt < 16; ++prompt) {
+        mood = 0.8 * mood + 0.1 * normal(random);  // of both, since they take turns
+        for (const char* variant : {"slow", "quick"}) {
+          const double speed = std::exp(mood + 0.05 * normal(random)) * (variant[0] == 's' ? 30 : 30 * 1.6);
+          records.push_back(Record(variant, prompt, speed));
+          records.back().question.run = run;
+        }
+      }
+    }
+    held += Slice(SummariseRecords(records).variants[1], "all").speed_up_sure.holds(1.6) ? 1 : 0;
+  }
+  EXPECT_GE(held, 95);
+}
+
+TEST(RecordTest, SurvivesBeingWritten) {
+  BenchRecord record = Record("auto", 3, 25, "tëxt\n");
+  record.question = {3, 1, 2, 0.8, 2048, 4};
+  record.answer.timings = {{"steps", {{"suffix", 4, 3, 1.5}}}};
+  record.joules = 2.5;
+  BenchRecord failed = Record("auto", 4, 1);
+  failed.error = "gone";
+  const auto read = ParseRecords(DumpJson(RecordJson(record)) + "\n\n" + DumpJson(RecordJson(failed)) + "\n");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ(DumpJson(RecordJson((*read)[0])), DumpJson(RecordJson(record)));
+  EXPECT_EQ((*read)[0].question, record.question);
+  EXPECT_NEAR((*read)[0].answer.TokensPerSecond(), 25, 1e-3);
+  EXPECT_EQ((*read)[1].error, "gone");
+  EXPECT_FALSE(ParseRecords("{}").ok());
+  EXPECT_FALSE(ParseRecords("nonsense").ok());
+}
+
+}  // namespace
+}  // namespace outrider
