@@ -36,7 +36,7 @@ TOXIPROXY_PACKAGE=github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0  # newer one
 BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:ccache :libfmt-dev :libcli11-dev
   :libgrpc++-dev :libssl-dev protoc:protobuf-compiler grpc_cpp_plugin:protobuf-compiler-grpc)
 TEST_NEEDS=(clang++-16:clang-16 clang-tidy-16:clang-tidy-16 clang-format-16:clang-format-16 curl:curl
-            :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev)
+            :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev :libbenchmark-dev)
 ARM_NEEDS=(aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static)
 NPM_NEEDS=("npm:nodejs npm" :ca-certificates)
 GO_NEEDS=(go:golang-go openssl:openssl)

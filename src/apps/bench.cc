@@ -12,17 +12,21 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "apps/child_process.h"
+#include "apps/costs.h"
 #include "apps/end_signals.h"
 #include "apps/version.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/endpoint.h"
+#include "bench/prediction.h"
 #include "bench/report.h"
 #include "bench/runner.h"
 #include "bench/summary.h"
+#include "engine/llama/backend.h"
 
 namespace outrider {
 namespace {
@@ -102,7 +106,7 @@ Result<std::vector<Contestant>> Contestants(const BenchOptions& options) {
     Contestant drafting;
     drafting.name = name + " + draft";
     drafting.command = *command;
-    drafting.command.insert(drafting.command.end(), {"-md", options.draft});
+    drafting.command.insert(drafting.command.end(), {"-md", options.draft, "--spec-type", "draft-simple"});
     all.push_back(std::move(drafting));
   }
   for (const std::string& url : options.urls) {
@@ -282,6 +286,17 @@ std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& recor
   return sentence;
 }
 
+Result<MeasuredCosts> Costs(const BenchOptions& options) {
+  if (Status status = InitBackend(""); !status.ok()) return status;
+  ModelOptions model;
+  model.path = options.model;
+  model.gpu_layers = options.gpu_layers;
+  ContextOptions context;
+  context.n_sequences = 1;
+  context.threads = options.threads;
+  return MeasureCosts(model, context, options.draft);
+}
+
 Status MakeFolder(std::string* folder) {
   if (folder->empty()) *folder = fmt::format("bench-{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
   std::error_code error;
@@ -348,6 +363,13 @@ Status Bench(const BenchOptions& options, bool* complete) {
   std::string folder = options.out;
   if (Status status = MakeFolder(&folder); !status.ok()) return status;
 
+  std::optional<MeasuredCosts> costs;
+  if (!options.model.empty()) {
+    fmt::print(stderr, "measuring what steps cost …\n");
+    auto measured = Costs(options);
+    if (!measured.ok()) return measured.status();
+    costs = std::move(*measured);
+  }
   for (Contestant& contestant : *contestants) {
     fmt::print(stderr, "{} '{}' …\n", contestant.command.empty() ? "reaching" : "starting", contestant.name);
     if (Status status = Start(contestant, options, folder, stop); !status.ok()) return status;
@@ -388,8 +410,14 @@ Status Bench(const BenchOptions& options, bool* complete) {
   const BenchHeading heading = {title, fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))), Machine(),
                                 VersionLine(), CommandLine()};
   const std::string page = folder + "/report.html";
-  std::ofstream(page) << ReportPage(ReportJson(heading, records, summary, explained));
+  std::vector<BenchPrediction> predictions;
+  if (costs) predictions = PredictRecords(records, costs->curve, costs->draft);
+  std::ofstream(page) << ReportPage(ReportJson(heading, records, summary, explained, predictions));
   fmt::print("{}", SummaryTable(summary));
+  for (const BenchPrediction& each : predictions) {
+    fmt::print("{}: over all answers {:.2f}x, and {:.2f}x by what steps were measured to cost (outrider plan)\n",
+               each.variant, each.measured, each.predicted);
+  }
   for (const auto& [name, sentence] : explained) fmt::print("{}: {}\n", name, sentence);
   fmt::print("\n{} has all answers, {} the pictures.\n", results_path, page);
   if (stop) fmt::print(stderr, "Stopped early: {} of {} answers.\n", records.size(), plan.Requests());

@@ -8,6 +8,7 @@
 #include "apps/check.h"
 #include "apps/draft.h"
 #include "apps/flags.h"
+#include "apps/plan.h"
 #include "apps/serve.h"
 #include "apps/serve_flags.h"
 #include "apps/version.h"
@@ -25,6 +26,7 @@ constexpr const char* kHelp =
     "  serve    serve a model over HTTP (the default)\n"
     "  check    prove that speculation and batching do not change the text on this machine\n"
     "  bench    compare speeds, with and without drafts, or of different servers\n"
+    "  plan     predict what drafting would bring, from a few seconds of measuring\n"
     "  draft    draft for servers on other machines\n"
     "  cert     make certificates for that\n\n"
     "outrider COMMAND --help lists the flags of a command; outrider --version tells the version.\n";
@@ -60,6 +62,11 @@ int RunBench(BenchOptions options) {
   const Status status = Bench(options, &complete);
   if (!status.ok()) return Complain(status.message());
   return complete ? 0 : kIncomplete;
+}
+
+int RunPlan(PlanOptions options) {
+  const Status status = Plan(options);
+  return status.ok() ? 0 : Complain(status.message());
 }
 
 int RunDraft(DraftOptions options) {
@@ -98,6 +105,8 @@ constexpr Command<ServeOptions> kCheck = {
 constexpr Command<BenchOptions> kBench = {
     "bench", "Compares speeds, with and without drafts or of different servers, and checks that texts are the same.",
     AddBenchFlags, RunBench};
+constexpr Command<PlanOptions> kPlan = {"plan", "Predicts what drafting would bring with these models on this machine.",
+                                        AddPlanFlags, RunPlan};
 constexpr Command<DraftOptions> kDraft = {
     "draft", "Serves a draft model to Outriders on other machines (their --spec remote:HOST:PORT).", AddDraftFlags,
     RunDraft};
@@ -149,6 +158,7 @@ int Main(int argc, const char* const* argv) {
   if (command == kServe.name) return Run(kServe, argc - 2, argv + 2);
   if (command == kCheck.name) return Run(kCheck, argc - 2, argv + 2);
   if (command == kBench.name) return Run(kBench, argc - 2, argv + 2);
+  if (command == kPlan.name) return Run(kPlan, argc - 2, argv + 2);
   if (command == kDraft.name) return Run(kDraft, argc - 2, argv + 2);
   if (command == kCert.name) return Run(kCert, argc - 2, argv + 2);
   if (command.empty() || command[0] == '-') return Run(kServe, argc - 1, argv + 1);

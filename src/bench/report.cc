@@ -223,12 +223,9 @@ Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& rec
   report["timeline"] = TimelineJson(records);
   Json& predicted = report["predictions"] = Json::array();
   for (const BenchPrediction& prediction : predictions) {
-    for (const BenchVariantSummary& variant : summary.variants) {
-      if (variant.name != prediction.variant) continue;
-      predicted.push_back({{"variant", prediction.variant},
-                           {"predicted", Number(prediction.speed_up)},
-                           {"measured", Number(variant.slices.front().speed_up.median)}});
-    }
+    predicted.push_back({{"variant", prediction.variant},
+                         {"predicted", Number(prediction.predicted)},
+                         {"measured", Number(prediction.measured)}});
   }
   return report;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "bench/prediction.h"
 #include "bench/record.h"
 #include "bench/summary.h"
 
@@ -14,12 +15,6 @@ namespace outrider {
 struct BenchHeading {
   std::string title, date, machine, version;
   std::string command;  // that makes this report again
-};
-
-// What a plan expected of a variant.
-struct BenchPrediction {
-  std::string variant;
-  double speed_up = 0;
 };
 
 // All that the page shows. `explained`: by variant, a sentence about the first place where its text differs.

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -219,7 +220,8 @@ class TestBadInput:
         refused("bench", "--url", nowhere, *out, saying=f"cannot reach {nowhere}")
         refused("bench", "--url", "ftp://x", *out, saying="is not an address like http://host:port/v1")
         refused("bench", *out, saying="what shall be measured")
-        refused("bench", "-m", tmp_path / "none.gguf", *out, saying="'plain' ended instead of serving")
+        refused("bench", "-m", tmp_path / "none.gguf", *out, saying="none.gguf' does not exist")
+        refused("bench", "-m", DRAFT_MODEL, "--variant", "odd=--no-such-flag", *out, saying="'odd' ended instead of serving:\noutrider: '--no-such-flag'")
         refused("bench", "-m", DRAFT_MODEL, "--against", "x=/no/such/program", *out, saying="No such file")
         refused("bench", "-m", DRAFT_MODEL, "--variant", "nameless", *out, saying="--variant needs NAME=FLAGS")
         refused("bench", "-m", DRAFT_MODEL, "--variant", "plain=--spec none", *out, saying="two variants are called 'plain'")
@@ -230,3 +232,35 @@ class TestBadInput:
 
     def test_folder(self, prompts):
         refused("bench", "-m", DRAFT_MODEL, "--prompts", prompts, "--out", "/proc/none", saying="cannot make the folder /proc/none")
+
+
+class TestPlan:
+    def test_from_measured_acceptance(self, prompts, tmp_path):
+        out = tmp_path / "out"
+        run = bench("-m", DRAFT_MODEL, "--prompts", prompts, "--out", out, "-n", "64", timeout=seconds(300))
+        assert run.returncode == 0, run.stderr
+        assert re.search(r"auto: over all answers \d+\.\d\dx, and \d+\.\d\dx by what steps were measured to cost", run.stdout)
+        assert report(out)["predictions"][0]["variant"] == "auto"
+        plan = run_outrider("plan", "-m", DRAFT_MODEL, "-md", DRAFT_MODEL, "--from", out / "results.jsonl", timeout=120)
+        assert plan.returncode == 0, plan.stderr
+        assert re.search(r"suffix, as recorded +0\.\d\d +(\d+|none) +\d+\.\d\dx +\d+\.\d\dx", plan.stdout)
+
+    def test_of_several_models_and_distances(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            plan = run_outrider("plan", "-m", f"{DRAFT_MODEL},{DRAFT_MODEL}", "-md", DRAFT_MODEL, "--acceptance", "0.9", "--remote",
+                                "127.0.0.1:%d" % listener.getsockname()[1], timeout=120)  # fmt: skip
+        assert plan.returncode == 0, plan.stderr
+        rows = [float(cell) for cell in re.search(r"of one row +(.*)", plan.stdout)[1].split()]
+        assert rows[0] == 1 and rows[-1] > rows[0]
+        assert re.search(r"looked up \(suffix, n-grams\) +0\.90 +\d+ +[1-9]\.\d\dx", plan.stdout)
+        assert "draft model, 0 ms away" in plan.stdout
+        assert "draft model  " in plan.stdout and "side by side" in plan.stdout
+
+    def test_bad_input(self, tmp_path):
+        (tmp_path / "not.jsonl").write_text("nonsense\n")
+        refused("plan", saying="which model?")
+        refused("plan", "-m", DRAFT_MODEL, "--from", tmp_path / "none", saying="cannot read")
+        refused("plan", "-m", DRAFT_MODEL, "--from", tmp_path / "not.jsonl", saying="not.jsonl, line 1")
+        refused("plan", "-m", DRAFT_MODEL, "--remote", f"127.0.0.1:{free_port()}", saying="nobody listens on")
+        refused("plan", "-m", tmp_path / "none.gguf", saying="none.gguf")
+        refused("plan", "-m", DRAFT_MODEL, "--acceptance", "2", saying="--acceptance")
