@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "apps/child_process.h"
 #include "apps/costs.h"
@@ -187,7 +188,11 @@ Result<int> ParseTokens(const std::string& text) {
   if (error != std::errc() || value < 0 || value > (1 << 20) || !(unit.empty() || unit == "k" || unit == "K")) {
     return InvalidArgument("--context takes numbers of tokens like 0,2k,8k, not '" + text + "'");
   }
-  return unit.empty() ? value : value * 1024;
+  if (!unit.empty()) value *= 1024;
+  if (value > MostDepth()) {
+    return InvalidArgument(fmt::format("--context {}: there are {} tokens of prose at most", text, MostDepth()));
+  }
+  return value;
 }
 
 // What has been done, on one line of a terminal, or a line now and then elsewhere.
@@ -239,19 +244,26 @@ std::string Machine() {
   return fmt::format("{}, {} threads", name, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// As it was typed.
+// As it was typed, but for secrets.
 std::string CommandLine() {
-  std::string line = ReadFile("/proc/self/cmdline").value_or("");
-  std::string quoted;
+  const std::string line = ReadFile("/proc/self/cmdline").value_or("");
+  std::string typed;
+  bool secret = false;
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find('\0', begin), line.size());
     std::string word = line.substr(begin, end - begin);
-    if (begin == 0) word = fs::path(word).filename();
-    if (word.find_first_of(" \"$&|;<>") != word.npos) word = "'" + word + "'";
-    quoted += (quoted.empty() ? "" : " ") + word;
     begin = end + 1;
+    if (typed.empty()) word = fs::path(word).filename();
+    if (std::exchange(secret, word == "--api-key")) word = "...";
+    if (const size_t key = word.find("--api-key="); key != word.npos) word = word.substr(0, key) + "--api-key=...";
+    if (word.find("--api-key ") != word.npos) word = "...";
+    if (word.empty() || word.find_first_of(" \t\"'$&|;<>*?()#!`\\") != word.npos) {
+      for (size_t at = 0; (at = word.find('\'', at)) != word.npos; at += 4) word.replace(at, 1, "'\\''");
+      word = "'" + word + "'";
+    }
+    typed += (typed.empty() ? "" : " ") + word;
   }
-  return quoted;
+  return typed;
 }
 
 // Where a variant's text first differs, and how near a thing that was for the first variant.
@@ -264,6 +276,7 @@ std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& recor
   for (const BenchRecord& record : records) {
     BenchQuestion turn = record.question;
     const bool is_first = record.variant == first_name;
+    if (!record.error.empty() || !(is_first || record.variant == variant.name)) continue;
     if (record.question == difference.question) (is_first ? text : other) = record.answer.text;
     turn.turn = difference.question.turn;
     if (is_first && turn == difference.question && record.question.turn < turn.turn)
@@ -273,6 +286,7 @@ std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& recor
       fmt::format("First in prompt {} after {} bytes: {} says {}, {} says {}.", difference.question.prompt + 1,
                   difference.position, first_name, DumpJson(text.substr(difference.position, 24)), variant.name,
                   DumpJson(other.substr(difference.position, 24)));
+  if (difference.question.temperature > 0) return sentence;  // what was drawn, chances alone do not decide
   const auto tokens = first.AskChances(RequestFor(plan, difference.question, answers));
   if (!tokens.ok()) return sentence;
   size_t at = 0;
@@ -284,6 +298,23 @@ std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& recor
     at += token.text.size();
   }
   return sentence;
+}
+
+// The page, and the table on the terminal.
+Status WriteReport(const std::string& folder, const BenchHeading& heading, const std::vector<BenchRecord>& records) {
+  const BenchSummary summary = SummariseRecords(records);
+  fmt::print("{}", SummaryTable(summary));
+  for (const BenchPrediction& each : heading.predictions) {
+    fmt::print("{}: over all answers {:.2f}x, and {:.2f}x by what steps were measured to cost (outrider plan)\n",
+               each.variant, each.measured, each.predicted);
+  }
+  for (const auto& [name, sentence] : heading.explained) fmt::print("{}: {}\n", name, sentence);
+  const std::string path = folder + "/report.html";
+  std::ofstream page(path);
+  page << ReportPage(ReportJson(heading, records, summary)) << std::flush;
+  if (!page) return Internal("could not write " + path + ": is the disk full?");
+  fmt::print("\n{} has the pictures, {}/results.jsonl all answers.\n", path, folder);
+  return {};
 }
 
 Result<MeasuredCosts> Costs(const BenchOptions& options) {
@@ -334,11 +365,31 @@ void AddBenchFlags(Flags& flags, BenchOptions& o) {
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
   flags.Add("--context", o.contexts, "tokens of prose before each prompt, comma-separated: 0,2k,8k")->delimiter(',');
+  flags.Add("--from", o.from, "results.jsonl of an earlier bench: makes its report again, and asks nobody");
   flags.Add("--out", o.out, "folder for results.jsonl, report.html and logs; default: bench-DATE-TIME");
 }
 
+namespace {
+
+// The report of a bench that was.
+Status ReportAgain(const BenchOptions& options, bool* complete) {
+  const auto text = ReadFile(options.from);
+  if (!text) return InvalidArgument("cannot read " + options.from);
+  BenchHeading heading;
+  const auto records = ParseRecords(*text, &heading);
+  if (!records.ok()) return InvalidArgument(options.from + ", " + records.status().message());
+  std::string folder = options.out;
+  if (Status status = MakeFolder(&folder); !status.ok()) return status;
+  const Status status = WriteReport(folder, heading, *records);
+  *complete = status.ok();
+  return status;
+}
+
+}  // namespace
+
 Status Bench(const BenchOptions& options, bool* complete) {
   SetLogLevel(LogLevel::kWarning);
+  if (!options.from.empty()) return ReportAgain(options, complete);
   static std::atomic<bool> stop = false;
   static EndSignals signals([](int signal, int count) {
     if (count > 1) std::_Exit(128 + signal);
@@ -360,6 +411,9 @@ Status Bench(const BenchOptions& options, bool* complete) {
   plan.prompts = std::move(*prompts);
   auto contestants = Contestants(options);
   if (!contestants.ok()) return contestants.status();
+  if (*std::max_element(plan.concurrencies.begin(), plan.concurrencies.end()) > static_cast<int>(plan.prompts.size())) {
+    return InvalidArgument(fmt::format("there are only {} prompts to ask at a time", plan.prompts.size()));
+  }
   std::string folder = options.out;
   if (Status status = MakeFolder(&folder); !status.ok()) return status;
 
@@ -370,16 +424,26 @@ Status Bench(const BenchOptions& options, bool* complete) {
     if (!measured.ok()) return measured.status();
     costs = std::move(*measured);
   }
+  const auto stopped = [&] {
+    if (stop) fmt::print(stderr, "Stopped before anything was measured.\n");
+    return stop.load();
+  };
   for (Contestant& contestant : *contestants) {
+    if (stopped()) return {};
     fmt::print(stderr, "{} '{}' …\n", contestant.command.empty() ? "reaching" : "starting", contestant.name);
-    if (Status status = Start(contestant, options, folder, stop); !status.ok()) return status;
+    if (Status status = Start(contestant, options, folder, stop); !status.ok() && !stop) return status;
     plan.variants.push_back({contestant.name, contestant.endpoint.get()});
   }
-  if (Status status = WarmUp(plan); !status.ok()) return status;
+  if (stopped()) return {};
+  if (Status status = WarmUp(plan); !status.ok() && !stop) return status;
+  if (stopped()) return {};
 
+  BenchHeading heading = {"Outrider bench", fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))), Machine(),
+                          VersionLine(), CommandLine()};
+  if (!options.model.empty()) heading.title += ": " + fs::path(options.model).filename().string();
   const std::string results_path = folder + "/results.jsonl";
   std::ofstream results(results_path);
-  if (!results) return InvalidArgument("cannot write " + results_path);
+  results << DumpJson(HeadingJson(heading)) << '\n';
   std::vector<BenchRecord> records;
   Progress progress(plan.Requests());
   EnergyMeter energy;
@@ -393,33 +457,22 @@ Status Bench(const BenchOptions& options, bool* complete) {
       },
       stop);
   progress.End();
-  if (!results && status.ok()) status = Internal("could not write all of " + results_path + ": is the disk full?");
 
-  BenchSummary summary = SummariseRecords(records);
-  std::map<std::string, std::string> explained;
-  for (BenchVariantSummary& variant : summary.variants) {
-    for (const Contestant& contestant : *contestants) {
-      if (contestant.name == variant.name && contestant.process) variant.peak_bytes = contestant.process->PeakBytes();
-    }
-    if (!variant.differences.empty() && !stop) {
-      explained[variant.name] = Explain(plan, records, variant, *plan.variants.front().endpoint);
-    }
+  std::vector<std::string> ours;
+  for (const Contestant& contestant : *contestants) {
+    if (!contestant.process) continue;
+    heading.peak_bytes[contestant.name] = contestant.process->PeakBytes();
+    if (contestant.command[1] == "serve") ours.push_back(contestant.name);
   }
-  std::string title = "Outrider bench";
-  if (!options.model.empty()) title += ": " + fs::path(options.model).filename().string();
-  const BenchHeading heading = {title, fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))), Machine(),
-                                VersionLine(), CommandLine()};
-  const std::string page = folder + "/report.html";
-  std::vector<BenchPrediction> predictions;
-  if (costs) predictions = PredictRecords(records, costs->curve, costs->draft);
-  std::ofstream(page) << ReportPage(ReportJson(heading, records, summary, explained, predictions));
-  fmt::print("{}", SummaryTable(summary));
-  for (const BenchPrediction& each : predictions) {
-    fmt::print("{}: over all answers {:.2f}x, and {:.2f}x by what steps were measured to cost (outrider plan)\n",
-               each.variant, each.measured, each.predicted);
+  for (const BenchVariantSummary& variant : SummariseRecords(records).variants) {
+    if (variant.differences.empty() || stop) continue;
+    heading.explained[variant.name] = Explain(plan, records, variant, *plan.variants.front().endpoint);
   }
-  for (const auto& [name, sentence] : explained) fmt::print("{}: {}\n", name, sentence);
-  fmt::print("\n{} has all answers, {} the pictures.\n", results_path, page);
+  if (costs) heading.predictions = PredictRecords(records, ours, costs->curve, costs->draft);
+  results << DumpJson(HeadingJson(heading)) << '\n' << std::flush;
+  if (!results && status.ok()) status = Internal("could not write all of " + results_path + ": is the disk full?");
+  const Status kept = WriteReport(folder, heading, records);
+  if (status.ok()) status = kept;
   if (stop) fmt::print(stderr, "Stopped early: {} of {} answers.\n", records.size(), plan.Requests());
   const bool failures = std::any_of(records.begin(), records.end(), [](const auto& r) { return !r.error.empty(); });
   *complete = status.ok() && !failures && !stop;

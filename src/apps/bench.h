@@ -29,6 +29,7 @@ struct BenchOptions {
   std::vector<int> concurrency = {1};
   std::vector<double> temperatures = {0};
   std::vector<std::string> contexts = {"0"};  // tokens, also "2k"
+  std::string from;                           // results of an earlier bench, instead of all that
   std::string out;                            // folder; "" = bench-DATE-TIME
 };
 

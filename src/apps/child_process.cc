@@ -38,7 +38,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std:
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return Unavailable(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)));
-  if (pid == 0) {  // only what is safe after a fork
+  if (pid > 0) setpgid(pid, pid);  // here too, whoever comes first
+  if (pid == 0) {                  // only what is safe after a fork
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(kNotStarted);
@@ -58,10 +59,11 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std:
 }
 
 ChildProcess::~ChildProcess() {
-  kill(pid_, SIGTERM);
+  // And what it has started, which is in its group.
+  if (Running()) kill(-pid_, SIGTERM);
   const TimePoint deadline = Clock::Real().Now() + kTimeToEnd;
   while (Running()) {
-    if (Clock::Real().Now() >= deadline) kill(pid_, SIGKILL);
+    if (Clock::Real().Now() >= deadline) kill(-pid_, SIGKILL);
     std::this_thread::sleep_for(kLook);
   }
 }

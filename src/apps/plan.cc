@@ -40,14 +40,16 @@ Result<double> RoundTripSeconds(const std::string& remote) {
   }
   const std::unique_ptr<addrinfo, FreeWith<freeaddrinfo>> owned(found);
   double best = -1;
-  for (int i = 0; i < kTries; ++i) {
-    const File connection(socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol));
-    const timeval patience = {2, 0};
-    setsockopt(connection.descriptor(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    const TimePoint start = Clock::Real().Now();
-    if (connect(connection.descriptor(), found->ai_addr, found->ai_addrlen) != 0) continue;
-    const double seconds = Milliseconds(Clock::Real().Now() - start) / 1000;
-    best = best < 0 ? seconds : std::min(best, seconds);
+  for (const addrinfo* each = found; each != nullptr && best < 0; each = each->ai_next) {
+    for (int i = 0; i < kTries; ++i) {
+      const File connection(socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol));
+      const timeval patience = {2, 0};
+      setsockopt(connection.descriptor(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+      const TimePoint start = Clock::Real().Now();
+      if (connect(connection.descriptor(), each->ai_addr, each->ai_addrlen) != 0) break;
+      const double seconds = Milliseconds(Clock::Real().Now() - start) / 1000;
+      best = best < 0 ? seconds : std::min(best, seconds);
+    }
   }
   if (best < 0) return Unavailable(fmt::format("nobody listens on {}", remote));
   return best;
@@ -68,7 +70,7 @@ struct Candidate {
   std::string name;
   DraftCosts costs;
   double acceptance = 0;
-  Outcomes outcomes;  // empty: only the share is known
+  std::vector<TakenStep> steps;  // empty: only the share is known
 };
 
 // Returns the tokens a second of the best.
@@ -81,8 +83,8 @@ double PrintCandidates(const CostCurve& curve, const std::vector<Candidate>& can
     BestLength best = FindBestLength(curve, candidate.costs, candidate.acceptance);
     std::string simulated = "-";
     double speed_up = best.speed_up;
-    if (!candidate.outcomes.empty()) {
-      best = FindBestLength(curve, candidate.costs, candidate.outcomes);
+    if (!candidate.steps.empty()) {
+      best = FindBestLength(curve, candidate.costs, candidate.steps);
       simulated = fmt::format("{:.2f}x", best.speed_up);
       speed_up = PredictedSpeedUp(curve, candidate.costs, candidate.acceptance, best.length);
     }
@@ -94,22 +96,27 @@ double PrintCandidates(const CostCurve& curve, const std::vector<Candidate>& can
   return fastest;
 }
 
+using Recorded = std::map<std::pair<std::string, std::string>, std::vector<TakenStep>>;  // by variant and drafter
+
 std::vector<Candidate> Candidates(const PlanOptions& options, const MeasuredCosts& costs, double round_trip,
-                                  const std::map<std::string, Outcomes>& recorded) {
+                                  const Recorded& recorded) {
   std::vector<Candidate> candidates;
-  const auto add = [&](const std::string& name, double token_seconds, double acceptance, const Outcomes& outcomes) {
-    candidates.push_back({name, {token_seconds}, acceptance, outcomes});
+  const auto add = [&](const std::string& name, double token_seconds, double acceptance,
+                       const std::vector<TakenStep>& steps) {
+    candidates.push_back({name, {token_seconds}, acceptance, steps});
     if (token_seconds > 0 && round_trip >= 0) {
       candidates.push_back({fmt::format("{}, {:.0f} ms away", name, round_trip * 1000),
                             {token_seconds, true, round_trip},
                             acceptance,
-                            outcomes});
+                            steps});
     }
   };
-  for (const auto& [drafter, outcomes] : recorded) {
+  for (const auto& [key, steps] : recorded) {
+    const auto& [variant, drafter] = key;
     const bool computes = drafter == "model" || drafter == "remote";
     if (computes && costs.draft.token_seconds == 0) continue;  // how dear it is, is not known
-    add(drafter + ", as recorded", computes ? costs.draft.token_seconds : 0, AcceptanceOf(outcomes), outcomes);
+    add(fmt::format("{} of '{}'", drafter, variant), computes ? costs.draft.token_seconds : 0, AcceptanceOf(steps),
+        steps);
   }
   std::vector<double> assumed(std::begin(kShownAcceptance), std::end(kShownAcceptance));
   if (options.acceptance >= 0) assumed = {options.acceptance};
@@ -141,13 +148,13 @@ void AddPlanFlags(Flags& flags, PlanOptions& o) {
 Status Plan(const PlanOptions& options) {
   SetLogLevel(LogLevel::kWarning);
   if (options.models.empty()) return InvalidArgument("which model? -m FILE.gguf");
-  std::map<std::string, Outcomes> recorded;
+  Recorded recorded;
   if (!options.from.empty()) {
     const auto text = ReadFile(options.from);
     if (!text) return InvalidArgument("cannot read " + options.from);
     const auto records = ParseRecords(*text);
     if (!records.ok()) return InvalidArgument(options.from + ", " + records.status().message());
-    recorded = OutcomesByDrafter(*records);
+    recorded = StepsByDrafter(*records);
     if (recorded.empty()) return InvalidArgument(options.from + " has no drafts in it");
   }
   double round_trip = options.round_trip_ms < 0 ? -1 : options.round_trip_ms / 1000;
@@ -185,8 +192,9 @@ Status Plan(const PlanOptions& options) {
                     1 / step, costs->curve.Seconds(4, 0) / step, fastest);
     if (costs->draft.token_seconds > 0) {
       double acceptance = options.acceptance >= 0 ? options.acceptance : 0.7;
-      const auto model_outcomes = recorded.find("model");
-      if (options.acceptance < 0 && model_outcomes != recorded.end()) acceptance = AcceptanceOf(model_outcomes->second);
+      for (const auto& [key, steps] : recorded) {
+        if (options.acceptance < 0 && key.second == "model") acceptance = AcceptanceOf(steps);
+      }
       const double longest = LongestRoundTrip(costs->curve, costs->draft.token_seconds, acceptance);
       if (longest > 0) {
         fmt::print("  On another machine, right {:.0f} % of the time, it pays up to a round trip of {:.0f} ms.\n\n",

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "bench/json_fields.h"
@@ -16,6 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kConnect = milliseconds(5000);
+constexpr auto kLook = milliseconds(100);
 constexpr auto kSilence = std::chrono::minutes(10);  // without a byte: a long prompt on a slow machine
 constexpr size_t kMostBytes = 256 << 20;
 
@@ -120,7 +123,7 @@ class HttpEndpoint : public Endpoint {
       return !*stop_ && collector.Feed({data, size});
     };
     httplib::Client client = Client();
-    const httplib::Result result = client.send(call);
+    const httplib::Result result = Send(client, call);
     BenchAnswer& answer = collector.answer();
     answer.seconds = Seconds(Clock::Real().Now() - start);
     if (*stop_) return Unavailable("stopped");
@@ -134,7 +137,6 @@ class HttpEndpoint : public Endpoint {
                                      origin_, answer.arrivals.size()));
     }
     if (answer.tokens == 0) answer.tokens = CountOf(Field(answer.timings, "predicted_n"));
-    if (answer.tokens == 0) answer.tokens = static_cast<int>(answer.arrivals.size());
     return std::move(answer);
   }
 
@@ -143,7 +145,7 @@ class HttpEndpoint : public Endpoint {
     body["logprobs"] = true;
     body["top_logprobs"] = 2;
     httplib::Client client = Client();
-    const httplib::Result result = client.send(Call(body));
+    const httplib::Result result = Send(client, Call(body));
     if (!result) return Unavailable(NotReached(result.error()));
     const auto json = ParseJson(result->body);
     std::vector<TokenChances> tokens;
@@ -172,6 +174,9 @@ class HttpEndpoint : public Endpoint {
       const httplib::Result result = client.Get(prefix_ + "/models", headers_);
       if (*stop_) return Unavailable("stopped");
       if (result && result->status == 200) {
+        const auto models = ParseJson(result->body);
+        const Json list = models.ok() ? Field(*models, "data") : Json();
+        if (list.is_array() && !list.empty()) model_ = TextOf(Field(list[0], "id"));
         const httplib::Result properties = client.Get("/props", headers_);
         knows_llama_fields_ = properties && properties->status == 200;
         return {};
@@ -205,12 +210,33 @@ class HttpEndpoint : public Endpoint {
     return call;
   }
 
-  static Json Body(const BenchRequest& request) {
+  // Ends when the bench is to stop, too.
+  httplib::Result Send(httplib::Client& client, const httplib::Request& call) const {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    std::thread watcher([&] {
+      std::unique_lock lock(mutex);
+      while (!changed.wait_for(lock, kLook, [&] { return done; })) {
+        if (*stop_) client.stop();
+      }
+    });
+    httplib::Result result = client.send(call);
+    {
+      const std::lock_guard lock(mutex);
+      done = true;
+    }
+    changed.notify_one();
+    watcher.join();
+    return result;
+  }
+
+  Json Body(const BenchRequest& request) const {
     Json messages = Json::array();
     for (const BenchMessage& message : request.messages) {
       messages.push_back({{"role", message.role}, {"content", message.content}});
     }
-    return {{"model", "default"},
+    return {{"model", model_},
             {"messages", std::move(messages)},
             {"temperature", request.temperature},
             {"seed", request.seed},
@@ -224,6 +250,7 @@ class HttpEndpoint : public Endpoint {
   const std::string origin_, prefix_;
   const std::atomic<bool>* const stop_;
   httplib::Headers headers_;
+  std::string model_ = "default";
   std::atomic<bool> knows_llama_fields_ = false;
 };
 

@@ -31,7 +31,7 @@ struct BenchRequest {
 struct BenchAnswer {
   std::string text;
   std::string finish_reason;
-  int prompt_tokens = 0, tokens = 0;  // as the server counts them
+  int prompt_tokens = 0, tokens = 0;  // as the server counts them; 0 if it does not
   double seconds = 0;
   std::vector<double> arrivals;  // of each event that brought text
   Json timings;                  // llama.cpp's and ours: stages, drafters; null if the server does not tell
@@ -39,10 +39,10 @@ struct BenchAnswer {
 
   double FirstTokenSeconds() const { return arrivals.empty() ? seconds : arrivals.front(); }
 
-  // Of what came after the first: what is decided while generating. 0 if nothing did.
+  // Of what came after the first: what is decided while generating. 0 if too little did to tell.
   double TokensPerSecond() const {
     const double after_first = seconds - FirstTokenSeconds();
-    return tokens > 1 && after_first > 0 ? (tokens - 1) / after_first : 0;
+    return tokens > 1 && arrivals.size() > 1 && after_first > 0 ? (tokens - 1) / after_first : 0;
   }
 };
 
@@ -70,7 +70,7 @@ class Endpoint {
   // The same request's tokens with their chances; none if the server does not tell them.
   virtual Result<std::vector<TokenChances>> AskChances(const BenchRequest& request) = 0;
 
-  // Waits until GET /v1/models is answered; kUnavailable after `patience`.
+  // Waits until GET /v1/models is answered, the first of which is then asked; kUnavailable after `patience`.
   virtual Status WaitUntilReady(Duration patience) = 0;
 };
 

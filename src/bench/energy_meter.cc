@@ -69,11 +69,12 @@ struct EnergyMeter::Gpus {
 };
 
 EnergyMeter::EnergyMeter(const std::string& powercap) : gpus_(std::make_unique<Gpus>()) {
-  // intel-rapl:0 is a package, intel-rapl:0:1 a part of it.
+  // intel-rapl:0 is a package, intel-rapl:0:1 a part of it; one called psys has the packages in it.
   static const std::regex package("intel-rapl:[0-9]+");
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(powercap, ignored)) {
     if (!std::regex_match(entry.path().filename().string(), package)) continue;
+    if (!ReadFile((entry.path() / "name").string()).value_or("").starts_with("package")) continue;
     Domain domain;
     domain.path = (entry.path() / "energy_uj").string();
     const auto now = ReadNumber(domain.path);

@@ -5,7 +5,8 @@
 
 namespace outrider {
 
-std::vector<BenchPrediction> PredictRecords(const std::vector<BenchRecord>& records, const CostCurve& curve,
+std::vector<BenchPrediction> PredictRecords(const std::vector<BenchRecord>& records,
+                                            const std::vector<std::string>& variants, const CostCurve& curve,
                                             const DraftModelCosts& draft) {
   struct Sum {
     std::vector<TakenStep> steps;
@@ -19,6 +20,8 @@ std::vector<BenchPrediction> PredictRecords(const std::vector<BenchRecord>& reco
   for (const BenchRecord& record : records) {
     const auto found = plain.find(record.question);
     if (record.variant == records.front().variant || !record.error.empty() || found == plain.end()) continue;
+    if (record.question.context > 0 || record.question.concurrency > 1) continue;
+    if (std::find(variants.begin(), variants.end(), record.variant) == variants.end()) continue;
     const BenchAnswer &answer = record.answer, &of_plain = *found->second;
     if (answer.TokensPerSecond() <= 0 || of_plain.TokensPerSecond() <= 0) continue;
     auto sum = std::find_if(sums.begin(), sums.end(), [&](const auto& each) { return each.first == record.variant; });
@@ -38,22 +41,33 @@ std::vector<BenchPrediction> PredictRecords(const std::vector<BenchRecord>& reco
   std::vector<BenchPrediction> predictions;
   for (const auto& [variant, sum] : sums) {
     if (sum.steps.empty() || sum.seconds <= 0) continue;
-    predictions.push_back({variant, ReplayedSpeedUp(curve, sum.steps, 0), sum.plain_seconds / sum.seconds});
+    predictions.push_back({variant, ReplayedSpeedUp(curve, sum.steps), sum.plain_seconds / sum.seconds});
   }
   return predictions;
 }
 
-std::map<std::string, Outcomes> OutcomesByDrafter(const std::vector<BenchRecord>& records) {
-  std::map<std::string, Outcomes> outcomes;
+std::map<std::pair<std::string, std::string>, std::vector<TakenStep>> StepsByDrafter(
+    const std::vector<BenchRecord>& records) {
+  std::map<std::pair<std::string, std::string>, std::vector<TakenStep>> steps;
   for (const BenchRecord& record : records) {
     for (const BenchStep& step : StepsOf(record.answer)) {
-      if (step.drafted == 0) continue;
-      Outcomes& of_drafter = outcomes[step.drafter];
-      of_drafter.insert(of_drafter.end(), static_cast<size_t>(step.accepted), true);
-      if (step.accepted < step.drafted) of_drafter.push_back(false);
+      if (step.drafted > 0) steps[{record.variant, step.drafter}];
     }
   }
-  return outcomes;
+  for (const BenchRecord& record : records) {
+    for (auto& [key, of_drafter] : steps) {
+      const auto& [variant, drafter] = key;
+      if (variant != record.variant) continue;
+      for (const BenchStep& step : StepsOf(record.answer)) {
+        if (step.drafter == drafter) {
+          of_drafter.push_back({step.drafted, step.accepted, 0});
+        } else {
+          of_drafter.insert(of_drafter.end(), static_cast<size_t>(step.accepted) + 1, TakenStep());
+        }
+      }
+    }
+  }
+  return steps;
 }
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/record.h"
@@ -10,17 +11,14 @@
 
 namespace outrider {
 
-struct BenchPrediction {
-  std::string variant;
-  double predicted = 1;  // speed-up over plain steps, by the curve, of the steps as they were taken
-  double measured = 1;   // time of the first variant's answers over that of this one's
-};
-
-// Of each variant after the first whose steps are known. A draft model reads the prompt while the target generates.
-std::vector<BenchPrediction> PredictRecords(const std::vector<BenchRecord>& records, const CostCurve& curve,
+// Of each of `variants` whose steps are known, by its answers to questions without a context, one at a time; a curve
+// tells of no others. A draft model reads the prompt while the target generates.
+std::vector<BenchPrediction> PredictRecords(const std::vector<BenchRecord>& records,
+                                            const std::vector<std::string>& variants, const CostCurve& curve,
                                             const DraftModelCosts& draft);
 
-// Outcomes of drafted tokens, by drafter, over all answers.
-std::map<std::string, Outcomes> OutcomesByDrafter(const std::vector<BenchRecord>& records);
+// Steps of all answers as each drafter saw them: those of others are steps without a draft. By variant and drafter.
+std::map<std::pair<std::string, std::string>, std::vector<TakenStep>> StepsByDrafter(
+    const std::vector<BenchRecord>& records);
 
 }  // namespace outrider

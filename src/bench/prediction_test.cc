@@ -21,7 +21,7 @@ BenchRecord Answer(const std::string& variant, const std::vector<BenchStep>& ste
   }
   record.answer.timings = {{"steps", std::move(list)}};
   record.answer.tokens = tokens;
-  record.answer.arrivals = {1};
+  record.answer.arrivals = {1, 1.001};
   record.answer.seconds = 1 + seconds;
   return record;
 }
@@ -30,7 +30,7 @@ TEST(PredictionTest, IsRightWhereStepsTakeWhatTheCurveSays) {
   const std::vector<BenchStep> drafted = {{"suffix", 4, 4, 0}, {"model", 3, 1, 0}, {"", 0, 0, 0}};
   const std::vector<BenchRecord> records = {Answer("plain", std::vector<BenchStep>(8), 0),
                                             Answer("auto", drafted, 0.002)};
-  const auto predictions = PredictRecords(records, kCurve, {0.002, 0});
+  const auto predictions = PredictRecords(records, {"auto"}, kCurve, {0.002, 0});
   ASSERT_EQ(predictions.size(), 1u);
   EXPECT_EQ(predictions[0].variant, "auto");
   EXPECT_NEAR(predictions[0].predicted, predictions[0].measured, 1e-6);
@@ -38,16 +38,28 @@ TEST(PredictionTest, IsRightWhereStepsTakeWhatTheCurveSays) {
   std::vector<BenchRecord> with_prompt = records;
   with_prompt[1].answer.prompt_tokens = 10;
   with_prompt[1].answer.seconds += 10 * 0.0005;
-  const auto read_too = PredictRecords(with_prompt, kCurve, {0.002, 0.0005});
+  const auto read_too = PredictRecords(with_prompt, {"auto"}, kCurve, {0.002, 0.0005});
   EXPECT_NEAR(read_too[0].predicted, read_too[0].measured, 1e-6);
-  EXPECT_TRUE(PredictRecords({}, kCurve, {}).empty());
+  EXPECT_TRUE(PredictRecords({}, {"auto"}, kCurve, {}).empty());
 }
 
-TEST(PredictionTest, OutcomesEndWithTheFirstWrongToken) {
-  const auto outcomes = OutcomesByDrafter(
-      {Answer("auto", {{"suffix", 4, 2, 0}, {"model", 3, 3, 0}, {"", 0, 0, 0}, {"suffix", 2, 0, 0}}, 0)});
-  EXPECT_EQ(outcomes.at("suffix"), (Outcomes{true, true, false, false}));
-  EXPECT_EQ(outcomes.at("model"), (Outcomes{true, true, true}));
+TEST(PredictionTest, TellsOnlyOfWhatTheCurveIsAbout) {
+  std::vector<BenchRecord> records = {Answer("plain", std::vector<BenchStep>(3), 0),
+                                      Answer("auto", {{"suffix", 4, 2, 0}}, 0)};
+  EXPECT_EQ(PredictRecords(records, {"auto"}, kCurve, {}).size(), 1u);
+  EXPECT_TRUE(PredictRecords(records, {"another"}, kCurve, {}).empty());
+  for (BenchRecord& record : records) record.question.concurrency = 4;
+  EXPECT_TRUE(PredictRecords(records, {"auto"}, kCurve, {}).empty());
+}
+
+TEST(PredictionTest, ADrafterSeesOthersStepsAsStepsWithoutADraft) {
+  const auto steps = StepsByDrafter({Answer("auto", {{"suffix", 4, 2, 0}, {"model", 3, 3, 0}, {"", 0, 0, 0}}, 0)});
+  ASSERT_EQ(steps.size(), 2u);
+  const std::vector<TakenStep>& suffix = steps.at({"auto", "suffix"});
+  ASSERT_EQ(suffix.size(), 1u + 4 + 1);
+  EXPECT_EQ(suffix[0].accepted, 2);
+  EXPECT_EQ(suffix[1].drafted, 0);
+  EXPECT_EQ(steps.at({"auto", "model"}).size(), 3u + 1 + 1);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ Result<BenchPrompt> ParsePrompt(std::string_view line) {
     if (!category->is_string()) return InvalidArgument("\"category\" is not a string");
     prompt.category = category->get<std::string>();
   }
-  if (prompt.category.empty()) prompt.category = "all";
+  if (prompt.category.empty()) prompt.category = "other";
+  if (prompt.category == "all") return InvalidArgument("\"all\" is no category");
   const auto turns = json->find("turns");
   if (turns == json->end() || !turns->is_array() || turns->empty()) {
     return InvalidArgument("\"turns\" must be a list of what the user says");
@@ -54,6 +55,10 @@ Result<std::vector<BenchPrompt>> ParsePrompts(std::string_view lines) {
 
 std::string_view DefaultPrompts() {
   return EmbeddedPrompts();
+}
+
+int MostDepth() {
+  return static_cast<int>(static_cast<double>(EmbeddedProse().size()) / kCharactersPerToken);
 }
 
 std::string Depth(int tokens) {

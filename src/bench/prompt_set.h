@@ -20,7 +20,8 @@ Result<std::vector<BenchPrompt>> ParsePrompts(std::string_view lines);
 // text/prompts.jsonl, which the program brings along.
 std::string_view DefaultPrompts();
 
-// About `tokens` tokens of prose, for a prompt to follow; as much as there is at most.
+// About `tokens` tokens of prose, for a prompt to follow; at most `MostDepth()`.
 std::string Depth(int tokens);
+int MostDepth();
 
 }  // namespace outrider

@@ -13,9 +13,10 @@ TEST(PromptSetTest, ReadsLinesAndSaysWhichOneIsWrong) {
   ASSERT_EQ(prompts->size(), 2u);
   EXPECT_EQ((*prompts)[0].category, "code");
   EXPECT_EQ((*prompts)[0].turns, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ((*prompts)[1].category, "all");
+  EXPECT_EQ((*prompts)[1].category, "other");
   for (const char* bad : {"{\"turns\":[\"c\"]}\nnonsense", "\n{\"turns\":[]}", "{\"turns\":[\"c\"]}\n{\"turns\":[1]}",
-                          "\n{\"turns\":[\"\"]}", "\n[]", "\n{\"turns\":[\"c\"],\"category\":1}"}) {
+                          "\n{\"turns\":[\"\"]}", "\n[]", "\n{\"turns\":[\"c\"],\"category\":1}",
+                          "\n{\"turns\":[\"c\"],\"category\":\"all\"}"}) {
     const auto refused = ParsePrompts(bad);
     ASSERT_FALSE(refused.ok()) << bad;
     EXPECT_NE(refused.status().message().find("line 2: "), std::string::npos) << refused.status().message();
@@ -39,7 +40,8 @@ TEST(PromptSetTest, DepthIsRealTextOfAboutThatLength) {
   EXPECT_EQ(Depth(0), "");
   EXPECT_NEAR(static_cast<double>(Depth(2000).size()), 8400, 200);
   EXPECT_GT(Depth(8000).size(), 30000u);
-  EXPECT_TRUE(Depth(1 << 20).starts_with(Depth(100)));
+  EXPECT_TRUE(Depth(8000).starts_with(Depth(100)));
+  EXPECT_GE(MostDepth(), 8192);
 }
 
 }  // namespace

@@ -22,6 +22,25 @@ std::vector<double> NumbersOf(const Json& json) {
   return numbers;
 }
 
+BenchHeading ReadHeading(const Json& json) {
+  BenchHeading heading = {TextOf(Field(json, "title")), TextOf(Field(json, "date")), TextOf(Field(json, "machine")),
+                          TextOf(Field(json, "version")), TextOf(Field(json, "command"))};
+  const Json &explained = Field(json, "explained"), &peaks = Field(json, "peak_bytes");
+  if (explained.is_object()) {
+    for (const auto& [variant, sentence] : explained.items()) heading.explained[variant] = TextOf(sentence);
+  }
+  if (peaks.is_object()) {
+    for (const auto& [variant, bytes] : peaks.items()) heading.peak_bytes[variant] = NumberOf(bytes);
+  }
+  const Json& predictions = Field(json, "predictions");
+  if (!predictions.is_array()) return heading;
+  for (const Json& each : predictions) {
+    heading.predictions.push_back(
+        {TextOf(Field(each, "variant")), NumberOf(Field(each, "predicted")), NumberOf(Field(each, "measured"))});
+  }
+  return heading;
+}
+
 }  // namespace
 
 std::vector<BenchStep> StepsOf(const BenchAnswer& answer) {
@@ -31,6 +50,8 @@ std::vector<BenchStep> StepsOf(const BenchAnswer& answer) {
   for (const Json& each : list) {
     if (!each.is_array() || each.size() != 4) continue;
     BenchStep step = {TextOf(each[0]), CountOf(each[1]), CountOf(each[2]), NumberOf(each[3])};
+    constexpr int kLongest = 1024;
+    if (step.drafted > kLongest) continue;
     step.accepted = std::min(step.accepted, step.drafted);
     steps.push_back(std::move(step));
   }
@@ -63,7 +84,23 @@ Json RecordJson(const BenchRecord& record) {
   return json;
 }
 
-Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines) {
+Json HeadingJson(const BenchHeading& heading) {
+  Json predictions = Json::array();
+  for (const BenchPrediction& each : heading.predictions) {
+    predictions.push_back({{"variant", each.variant}, {"predicted", each.predicted}, {"measured", each.measured}});
+  }
+  return {{"bench",
+           {{"title", heading.title},
+            {"date", heading.date},
+            {"machine", heading.machine},
+            {"version", heading.version},
+            {"command", heading.command},
+            {"explained", heading.explained},
+            {"peak_bytes", heading.peak_bytes},
+            {"predictions", std::move(predictions)}}}};
+}
+
+Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines, BenchHeading* heading) {
   std::vector<BenchRecord> records;
   for (int number = 1; !lines.empty(); ++number) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -71,6 +108,10 @@ Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const auto json = ParseJson(line);
     if (!json.ok()) return InvalidArgument(fmt::format("line {}: {}", number, json.status().message()));
+    if (const Json& bench = Field(*json, "bench"); bench.is_object()) {
+      if (heading != nullptr) *heading = ReadHeading(bench);
+      continue;
+    }
     BenchRecord record;
     record.variant = TextOf(Field(*json, "variant"));
     if (record.variant.empty()) return InvalidArgument(fmt::format("line {}: not a result of outrider bench", number));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -42,9 +43,29 @@ struct BenchStep {
 };
 std::vector<BenchStep> StepsOf(const BenchAnswer& answer);
 
+struct BenchPrediction {
+  std::string variant;
+  double predicted = 1;  // speed-up over plain steps, by the curve, of the steps as they were taken
+  double measured = 1;   // time of the first variant's answers over that of this one's
+};
+
+// What else there is to know about a bench.
+struct BenchHeading {
+  std::string title, date, machine, version;
+  std::string command;  // that makes it again
+
+  // Once it is over.
+  std::map<std::string, std::string> explained = {};  // by variant: where its text first differs
+  std::map<std::string, double> peak_bytes = {};      // by variant: the most memory it had
+  std::vector<BenchPrediction> predictions = {};
+};
+
+// Lines of results.jsonl.
+Json HeadingJson(const BenchHeading& heading);
 Json RecordJson(const BenchRecord& record);
 
-// Lines as RecordJson makes them; kInvalidArgument names the line that is not one. Empty lines are skipped.
-Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines);
+// All of them; kInvalidArgument names the line that is none. Empty lines are skipped. Of several headings the
+// last counts; `heading` may be null.
+Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines, BenchHeading* heading = nullptr);
 
 }  // namespace outrider

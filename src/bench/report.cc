@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "bench/embedded.h"
 #include "bench/json_fields.h"
@@ -22,6 +23,7 @@ Json SpeedUpsJson(const BenchSummary& summary, Json* speeds) {
       if (slice.speed.count == 0) continue;
       speeds->push_back({{"variant", variant.name},
                          {"slice", slice.name},
+                         {"prompt_tokens", Number(slice.prompt_tokens)},
                          {"median", Number(slice.speed.median)},
                          {"count", slice.speed.count}});
       if (&variant == &summary.variants.front() || slice.speed_up.count == 0) continue;
@@ -185,8 +187,7 @@ void Replace(std::string* page, std::string_view mark, std::string_view text) {
 
 }  // namespace
 
-Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& records, const BenchSummary& summary,
-                const std::map<std::string, std::string>& explained, const std::vector<BenchPrediction>& predictions) {
+Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& records, const BenchSummary& summary) {
   Json report = {{"title", heading.title},
                  {"date", heading.date},
                  {"machine", heading.machine},
@@ -195,6 +196,7 @@ Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& rec
   Json variants = Json::array(), speeds = Json::array(), parity = Json::array(), latency = Json::array();
   for (const BenchVariantSummary& variant : summary.variants) {
     variants.push_back(variant.name);
+    const auto peak = heading.peak_bytes.find(variant.name);
     latency.push_back({{"variant", variant.name},
                        {"first_token_ms", Number(variant.first_token.median * 1000)},
                        {"first_token_p90_ms", Number(variant.first_token.p90 * 1000)},
@@ -202,14 +204,14 @@ Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& rec
                        {"gap_p90_ms", Number(variant.gap_p90 * 1000)},
                        {"gap_p99_ms", Number(variant.gap_p99 * 1000)},
                        {"joules_per_token", variant.joules_per_token < 0 ? Json() : Number(variant.joules_per_token)},
-                       {"peak_mb", variant.peak_bytes < 0 ? Json() : Number(variant.peak_bytes / 1e6)},
+                       {"peak_mb", peak == heading.peak_bytes.end() ? Json() : Number(peak->second / 1e6)},
                        {"failed", variant.failed}});
     if (variant.compared == 0) continue;
-    const auto found = explained.find(variant.name);
+    const auto found = heading.explained.find(variant.name);
     parity.push_back({{"variant", variant.name},
                       {"compared", variant.compared},
                       {"identical", variant.identical},
-                      {"first", found == explained.end() ? "" : found->second}});
+                      {"first", found == heading.explained.end() ? "" : found->second}});
   }
   report["variants"] = std::move(variants);
   report["speed_ups"] = SpeedUpsJson(summary, &speeds);
@@ -222,7 +224,7 @@ Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& rec
   AddPlaces(summary, &report);
   report["timeline"] = TimelineJson(records);
   Json& predicted = report["predictions"] = Json::array();
-  for (const BenchPrediction& prediction : predictions) {
+  for (const BenchPrediction& prediction : heading.predictions) {
     predicted.push_back({{"variant", prediction.variant},
                          {"predicted", Number(prediction.predicted)},
                          {"measured", Number(prediction.measured)}});
@@ -232,9 +234,9 @@ Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& rec
 
 std::string ReportPage(const Json& report) {
   std::string page(EmbeddedReportPage());
-  // In a page "</" would end the script, whatever JSON thinks.
+  // To a page "<" may be the end of the script, or of the page.
   std::string data = DumpJson(report);
-  for (size_t at = 0; (at = data.find("</", at)) != data.npos; at += 3) data.insert(at + 1, "\\");
+  for (size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
   Replace(&page, "/*DATA*/", data);
   Replace(&page, "/*PLOTS*/", EmbeddedPlots());
   Replace(&page, "/*VEGA*/",

@@ -71,6 +71,10 @@ Status WarmUp(const BenchPlan& plan) {
   for (const BenchVariant& variant : plan.variants) {
     const auto answer = variant.endpoint->Ask(request);
     if (!answer.ok()) return Unavailable(fmt::format("'{}': {}", variant.name, answer.status().message()));
+    if (answer->tokens == 0) {
+      return Unavailable(
+          fmt::format("'{}' does not tell how many tokens it makes (stream_options.include_usage)", variant.name));
+    }
   }
   return {};
 }
@@ -93,17 +97,17 @@ Status RunBench(const BenchPlan& plan, EnergyMeter& energy, const std::function<
     for (const auto& each : records) {
       for (const BenchRecord& record : each) tokens += record.answer.tokens;
     }
+    Status status;
     for (auto& each : records) {
       for (BenchRecord& record : each) {
         if (joules >= 0 && tokens > 0) record.joules = joules * record.answer.tokens / tokens;
         int& failed = failures[variant.name];
         failed = record.error.empty() ? 0 : failed + 1;
-        const std::string error = record.error;
+        if (failed >= kMostFailures) status = Unavailable(fmt::format("'{}': {}", variant.name, record.error));
         take(std::move(record));
-        if (failed >= kMostFailures) return Unavailable(fmt::format("'{}': {}", variant.name, error));
       }
     }
-    return {};
+    return status;
   };
   for (int run = 0; run < plan.runs; ++run) {
     for (const double temperature : plan.temperatures) {

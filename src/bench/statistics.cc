@@ -10,7 +10,8 @@ namespace outrider {
 namespace {
 
 constexpr int kResamples = 2000;
-constexpr double kTail95 = 2.15;  // standard deviations: 1.96, and a tenth more since medians of few values jump
+constexpr size_t kFewestGroups = 6;  // with fewer, all of them lie on one side of the truth in more than 5 of 100 cases
+constexpr double kTail95 = 2.15;     // standard deviations: 1.96, and a tenth more since medians of few values jump
 
 double NormalTail(double deviations) {
   return std::erfc(deviations / std::sqrt(2.0)) / 2;
@@ -48,7 +49,8 @@ Interval MedianInterval(std::span<const double> values, std::span<const int> gro
   }
   std::vector<const std::vector<double>*> all;
   for (const auto& [group, members] : by_group) all.push_back(&members);
-  if (all.size() < 3) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+  if (all.size() < kFewestGroups)
+    return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   std::mt19937_64 random(seed);
   std::vector<double> medians, sample;
   for (int i = 0; i < kResamples; ++i) {

@@ -31,7 +31,7 @@ struct Interval {
 
 // Of the median of `values`: percentile bootstrap over groups, so that several runs of one prompt are not taken for
 // several prompts; a little wider the fewer groups there are (Hesterberg's expanded percentiles). `groups` says which
-// group each value is in, and is as long; empty = each its own. NaN of fewer than three groups.
+// group each value is in, and is as long; empty = each its own. NaN of fewer than six groups.
 Interval MedianInterval(std::span<const double> values, std::span<const int> groups, uint64_t seed = 1);
 
 // How many drafts were accepted to each length, and how often each place was right, given that those before were.

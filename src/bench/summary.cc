@@ -88,6 +88,14 @@ void AddServersOwn(const BenchAnswer& answer, BenchVariantSummary* summary) {
 
 }  // namespace
 
+bool BenchVariantSummary::Differs(const BenchQuestion& question) const {
+  return std::any_of(differences.begin(), differences.end(), [&](const BenchDifference& difference) {
+    BenchQuestion same = question;
+    same.turn = difference.question.turn;
+    return same == difference.question && question.turn >= difference.question.turn;
+  });
+}
+
 BenchSummary SummariseRecords(const std::vector<BenchRecord>& records) {
   BenchSummary summary;
   std::vector<std::string> names;
@@ -126,23 +134,26 @@ BenchSummary SummariseRecords(const std::vector<BenchRecord>& records) {
     const Answers& own = answers[name];
     const Answers& plain = answers[names.front()];
     for (const auto& [slice_name, holds] : slices) {
-      std::vector<double> speeds, ratios;
+      std::vector<double> speeds, ratios, prompt_tokens;
       std::vector<int> prompts;
       for (const auto& [question, record] : own) {
         const double speed = record->answer.TokensPerSecond();
         if (!holds(*record) || speed <= 0) continue;
         speeds.push_back(speed);
+        prompt_tokens.push_back(record->answer.prompt_tokens);
         const auto found = plain.find(question);
         const double of_plain = found == plain.end() ? 0 : found->second->answer.TokensPerSecond();
         if (of_plain <= 0) continue;
         ratios.push_back(speed / of_plain);
         prompts.push_back(question.prompt);
       }
-      variant.slices.push_back({slice_name, Summarise(speeds), Summarise(ratios), MedianInterval(ratios, prompts)});
+      variant.slices.push_back({slice_name, Quantile(prompt_tokens, 0.5), Summarise(speeds), Summarise(ratios),
+                                MedianInterval(ratios, prompts)});
     }
     for (const auto& [question, record] : own) {
       const auto found = plain.find(question);
       if (name == names.front() || found == plain.end()) continue;
+      if (variant.Differs(question)) continue;  // in an earlier turn: another conversation since
       ++variant.compared;
       const std::string &text = record->answer.text, &of_plain = found->second->answer.text;
       if (text == of_plain) {
@@ -166,12 +177,13 @@ std::string SummaryTable(const BenchSummary& summary) {
     for (const BenchSlice& slice : variant.slices) slice_width = std::max(slice_width, slice.name.size());
   }
   const auto to = std::back_inserter(out);
-  fmt::format_to(to, "{:<{}}  {:<{}}  {:>8}  {:>8}  {:>14}  {:>14}\n", "variant", width, "prompts", slice_width, "t/s",
-                 "speed-up", "95 % sure", "p10 to p90");
+  fmt::format_to(to, "{:<{}}  {:<{}}  {:>8}  {:>8}  {:>8}  {:>14}  {:>14}\n", "variant", width, "prompts", slice_width,
+                 "tokens", "t/s", "speed-up", "95 % sure", "p10 to p90");
   for (const BenchVariantSummary& variant : summary.variants) {
     for (const BenchSlice& slice : variant.slices) {
       if (slice.speed.count == 0) continue;
-      fmt::format_to(to, "{:<{}}  {:<{}}  {:>8.1f}", variant.name, width, slice.name, slice_width, slice.speed.median);
+      fmt::format_to(to, "{:<{}}  {:<{}}  {:>8.0f}  {:>8.1f}", variant.name, width, slice.name, slice_width,
+                     slice.prompt_tokens, slice.speed.median);
       if (variant.name != first && slice.speed_up.count > 0) {
         fmt::format_to(to, "  {:>7.2f}x  {:>14}  {:>14}", slice.speed_up.median,
                        Span(slice.speed_up_sure.low, slice.speed_up_sure.high),
@@ -182,11 +194,14 @@ std::string SummaryTable(const BenchSummary& summary) {
   }
   out += '\n';
   for (const BenchVariantSummary& variant : summary.variants) {
+    if (variant.answered == 0) {
+      fmt::format_to(to, "{:<{}}  no answers: {} failed\n", variant.name, width, variant.failed);
+      continue;
+    }
     fmt::format_to(to, "{:<{}}  first token {:.0f} ms (p90 {:.0f}), between pieces {:.1f} ms (p90 {:.1f}, p99 {:.1f})",
                    variant.name, width, variant.first_token.median * 1000, variant.first_token.p90 * 1000,
                    variant.gap_median * 1000, variant.gap_p90 * 1000, variant.gap_p99 * 1000);
     if (variant.joules_per_token >= 0) fmt::format_to(to, ", {:.2f} J a token", variant.joules_per_token);
-    if (variant.peak_bytes >= 0) fmt::format_to(to, ", {:.0f} MB at most", variant.peak_bytes / 1e6);
     if (variant.failed > 0) fmt::format_to(to, ", {} of {} failed", variant.failed, variant.failed + variant.answered);
     out += '\n';
     for (const auto& [drafter, counts] : variant.drafters) {
@@ -199,6 +214,10 @@ std::string SummaryTable(const BenchSummary& summary) {
   out += '\n';
   for (const BenchVariantSummary& variant : summary.variants) {
     if (variant.name == first) continue;
+    if (variant.compared == 0) {
+      fmt::format_to(to, "{:<{}}  no answers to compare\n", variant.name, width);
+      continue;
+    }
     if (variant.differences.empty()) {
       fmt::format_to(to, "{:<{}}  text identical to '{}' in all {} answers\n", variant.name, width, first,
                      variant.compared);

@@ -20,6 +20,7 @@ namespace outrider {
 // Some of a variant's answers: those of one category, at one temperature, ….
 struct BenchSlice {
   std::string name;        // "all", "code", "temperature 0.8", …
+  double prompt_tokens;    // median
   Summary speed;           // tokens a second
   Summary speed_up;        // over the same questions' answers of the first variant
   Interval speed_up_sure;  // of its median
@@ -38,10 +39,10 @@ struct BenchVariantSummary {
   int answered = 0, failed = 0;
   uint64_t tokens = 0;
   double joules_per_token = -1;  // -1 = not known
-  double peak_bytes = -1;        // of memory; filled in by who knows
 
-  int compared = 0, identical = 0;  // texts, with the first variant
-  std::vector<BenchDifference> differences;
+  int compared = 0, identical = 0;                    // texts, with the first variant
+  std::vector<BenchDifference> differences;           // the first of each conversation
+  bool Differs(const BenchQuestion& question) const;  // at this turn of its conversation or before
 
   // If the server tells:
   std::map<std::string, std::pair<uint64_t, uint64_t>> drafters;  // tokens verified, accepted

@@ -13,8 +13,8 @@ struct Account {
 
 // One drafted step: `tokens` came of it, and with chance `wrong` its draft did not hold to its end.
 void AddStep(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length, double tokens,
-             double wrong, int context, Account* account) {
-  const double step = curve.Seconds(1 + length, context), plain = curve.Seconds(1, context);
+             double wrong, Account* account) {
+  const double step = curve.Seconds(1 + length, 0), plain = curve.Seconds(1, 0);
   account->tokens += tokens;
   account->seconds += step;
   const double drafting = length * costs.token_seconds;
@@ -31,8 +31,8 @@ void AddStep(const CostCurve& curve, const DraftCosts& costs, double acceptance,
   account->seconds += (1 - wrong) * std::max(0.0, drafting - step);
 }
 
-double SpeedUp(const CostCurve& curve, const Account& account, int context) {
-  return account.seconds > 0 ? account.tokens * curve.Seconds(1, context) / account.seconds : 1;
+double SpeedUp(const CostCurve& curve, const Account& account) {
+  return account.seconds > 0 ? account.tokens * curve.Seconds(1, 0) / account.seconds : 1;
 }
 
 template <typename Predict>
@@ -52,12 +52,12 @@ double ExpectedTokens(double acceptance, int length) {
   return (1 - std::pow(acceptance, length + 1)) / (1 - acceptance);
 }
 
-double PredictedSpeedUp(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length, int context) {
+double PredictedSpeedUp(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length) {
   if (length == 0) return 1;
   Account account;
   AddStep(curve, costs, acceptance, length, ExpectedTokens(acceptance, length), 1 - std::pow(acceptance, length),
-          context, &account);
-  return SpeedUp(curve, account, context);
+          &account);
+  return SpeedUp(curve, account);
 }
 
 BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, double acceptance, int most) {
@@ -79,38 +79,49 @@ double LongestRoundTrip(const CostCurve& curve, double token_seconds, double acc
   return low;
 }
 
-double AcceptanceOf(const Outcomes& outcomes) {
-  if (outcomes.empty()) return 0;
-  return static_cast<double>(std::count(outcomes.begin(), outcomes.end(), true)) / static_cast<double>(outcomes.size());
-}
-
-double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, const Outcomes& outcomes, int length) {
-  if (length == 0) return 1;
-  const double acceptance = AcceptanceOf(outcomes);
-  Account account;
-  for (size_t next = 0; next < outcomes.size();) {
-    int accepted = 0;
-    bool wrong = false;
-    for (; accepted < length && next < outcomes.size() && !wrong; ++next) {
-      wrong = !outcomes[next];
-      accepted += wrong ? 0 : 1;
-    }
-    AddStep(curve, costs, acceptance, length, accepted + 1, wrong ? 1 : 0, 0, &account);
+double AcceptanceOf(std::span<const TakenStep> steps) {
+  double right = 0, asked = 0;
+  for (const TakenStep& step : steps) {
+    right += step.accepted;
+    asked += step.accepted + (step.accepted < step.drafted ? 1 : 0);
   }
-  return SpeedUp(curve, account, 0);
+  return asked > 0 ? right / asked : 0;
 }
 
-BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, const Outcomes& outcomes, int most) {
-  return Best(most, [&](int length) { return ReplayedSpeedUp(curve, costs, outcomes, length); });
+double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps, int length) {
+  if (length == 0) return 1;
+  const double acceptance = AcceptanceOf(steps);
+  Account account;
+  for (const TakenStep& step : steps) {
+    if (step.drafted == 0) {
+      account.tokens += 1;
+      account.seconds += curve.Seconds(1, 0);
+      continue;
+    }
+    // A draft that is cut is followed by the rest of it, after the token that the target said itself.
+    int drafted = step.drafted, accepted = step.accepted;
+    while (drafted > 0) {
+      const int cut = std::min(drafted, length), right = std::min(accepted, cut);
+      AddStep(curve, costs, acceptance, cut, right + 1, right < cut ? 1 : 0, &account);
+      if (right < cut) break;
+      drafted -= cut + 1;
+      accepted -= std::min(accepted, cut + 1);
+    }
+  }
+  return SpeedUp(curve, account);
 }
 
-double ReplayedSpeedUp(const CostCurve& curve, std::span<const TakenStep> steps, int context) {
+BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps, int most) {
+  return Best(most, [&](int length) { return ReplayedSpeedUp(curve, costs, steps, length); });
+}
+
+double ReplayedSpeedUp(const CostCurve& curve, std::span<const TakenStep> steps) {
   Account account;
   for (const TakenStep& step : steps) {
     account.tokens += step.accepted + 1;
-    account.seconds += curve.Seconds(1 + step.drafted, context) + step.draft_seconds;
+    account.seconds += curve.Seconds(1 + step.drafted, 0) + step.draft_seconds;
   }
-  return SpeedUp(curve, account, context);
+  return SpeedUp(curve, account);
 }
 
 }  // namespace outrider

@@ -34,9 +34,8 @@ struct DraftModelCosts {
 double ExpectedTokens(double acceptance, int length);
 
 // Speed over plain decoding, with drafts of `length` tokens: expected tokens, over the time of such a step in plain
-// steps. `context`: tokens of the sequence, about.
-double PredictedSpeedUp(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length,
-                        int context = 0);
+// steps.
+double PredictedSpeedUp(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length);
 
 struct BestLength {
   int length = 0;  // 0: do not draft
@@ -47,23 +46,22 @@ BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, doubl
 // The longest round trip at which a remote draft still makes decoding faster by `least` (1.02 = 2 %); 0 if none does.
 double LongestRoundTrip(const CostCurve& curve, double token_seconds, double acceptance, double least = 1.02);
 
-// Outcomes of drafted tokens in the order they were drafted: right or not, each draft up to its first wrong one.
-using Outcomes = std::vector<bool>;
-
-// The share that was right.
-double AcceptanceOf(const Outcomes& outcomes);
-
-// The same as above with these outcomes instead of a chance, one draft after the other.
-double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, const Outcomes& outcomes, int length);
-BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, const Outcomes& outcomes, int most = 32);
-
 // A step as it was taken.
 struct TakenStep {
   int drafted = 0, accepted = 0;
   double draft_seconds = 0;
 };
 
-// What the very steps would come to by the curve.
-double ReplayedSpeedUp(const CostCurve& curve, std::span<const TakenStep> steps, int context);
+// How often a drafted token was right, of those whose predecessors were.
+double AcceptanceOf(std::span<const TakenStep> steps);
+
+// The same as above with recorded drafts instead of a chance: drafts are cut to `length`, and where there was none
+// there is none.
+double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps, int length);
+BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps,
+                          int most = 32);
+
+// What the very steps come to by the curve, with what drafting cost each.
+double ReplayedSpeedUp(const CostCurve& curve, std::span<const TakenStep> steps);
 
 }  // namespace outrider

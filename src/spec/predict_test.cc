@@ -42,31 +42,56 @@ TEST(PredictTest, ARemoteDraftIsFreeWhileItIsRight) {
   EXPECT_EQ(LongestRoundTrip(kFlat, 0.002, 0.001), 0);
 }
 
-// Without runs a replay is the closed form; with runs of the same share it promises less.
-TEST(PredictTest, ReplaysKeepRuns) {
+// Drafts of `length` tokens, each right with the same chance.
+std::vector<TakenStep> Independent(double acceptance, int length, int count) {
   std::mt19937 random(1);
-  Outcomes independent;
-  for (int i = 0; i < 200'000; ++i) independent.push_back(std::bernoulli_distribution(0.7)(random));
+  std::vector<TakenStep> steps;
+  for (int i = 0; i < count; ++i) {
+    int accepted = 0;
+    while (accepted < length && std::bernoulli_distribution(acceptance)(random)) ++accepted;
+    steps.push_back({length, accepted, 0});
+  }
+  return steps;
+}
+
+TEST(PredictTest, AReplayOfIndependentDraftsIsTheClosedForm) {
   for (const int length : {1, 3, 8}) {
-    EXPECT_NEAR(ReplayedSpeedUp(kFlat, {0.001}, independent, length), PredictedSpeedUp(kFlat, {0.001}, 0.7, length),
-                0.01)
+    const std::vector<TakenStep> steps = Independent(0.7, length, 100'000);
+    EXPECT_NEAR(AcceptanceOf(steps), 0.7, 0.005);
+    EXPECT_NEAR(ReplayedSpeedUp(kFlat, {0.001}, steps, length), PredictedSpeedUp(kFlat, {0.001}, 0.7, length), 0.01)
         << length;
   }
-  // All right for a while, then all wrong: a share of 0.7, but every second draft is in vain.
-  Outcomes runs;
-  for (int i = 0; i < 2000; ++i) {
-    for (int j = 0; j < 14; ++j) runs.push_back(true);
-    for (int j = 0; j < 6; ++j) runs.push_back(false);
-  }
-  EXPECT_NEAR(AcceptanceOf(runs), 0.7, 1e-12);
-  EXPECT_LT(ReplayedSpeedUp(kFlat, {0.001}, runs, 4), 0.95 * PredictedSpeedUp(kFlat, {0.001}, 0.7, 4));
+}
+
+TEST(PredictTest, AReplayKeepsRunsAndGaps) {
+  // All right or all wrong: the closed form for the same share promises more.
+  std::vector<TakenStep> runs;
+  for (int i = 0; i < 1000; ++i) runs.push_back({4, i % 4 == 0 ? 0 : 4, 0});
+  const double share = AcceptanceOf(runs);
+  EXPECT_NEAR(share, 12.0 / 13, 1e-9);
+  EXPECT_LT(ReplayedSpeedUp(kFlat, {0.001}, runs, 4), 0.95 * PredictedSpeedUp(kFlat, {0.001}, share, 4));
+  // A drafter that has something to say in one step of ten.
+  std::vector<TakenStep> rare(1000);
+  for (size_t i = 0; i < rare.size(); i += 10) rare[i] = {4, 4, 0};
+  EXPECT_NEAR(ReplayedSpeedUp(kFlat, {0.001}, rare, 4),
+              14 * kFlat.Seconds(1, 0) / (9 * kFlat.Seconds(1, 0) + kFlat.Seconds(5, 0) + 0.004), 1e-9);
+  EXPECT_LT(FindBestLength(kFlat, {0.001}, rare).speed_up, 1.5);
+}
+
+TEST(PredictTest, ADraftThatIsCutGoesOnInTheNextStep) {
+  // Nine right in steps of four: four and one, then four more of which nothing is known past the ninth.
+  const std::vector<TakenStep> steps = {{9, 9, 0}};
+  const double seconds = kFlat.Seconds(5, 0) + kFlat.Seconds(5, 0);
+  EXPECT_NEAR(ReplayedSpeedUp(kFlat, {0}, steps, 4), 10 * kFlat.Seconds(1, 0) / seconds, 1e-9);
+  EXPECT_NEAR(ReplayedSpeedUp(kFlat, {0}, steps, 9), 10 * kFlat.Seconds(1, 0) / kFlat.Seconds(10, 0), 1e-9);
 }
 
 TEST(PredictTest, StepsAsTheyWereTaken) {
   const std::vector<TakenStep> steps = {{4, 4, 0.001}, {0, 0, 0}, {2, 1, 0.002}};
   const double seconds = kFlat.Seconds(5, 0) + 0.001 + kFlat.Seconds(1, 0) + kFlat.Seconds(3, 0) + 0.002;
-  EXPECT_NEAR(ReplayedSpeedUp(kFlat, steps, 0), 8 * kFlat.Seconds(1, 0) / seconds, 1e-12);
-  EXPECT_EQ(ReplayedSpeedUp(kFlat, std::vector<TakenStep>(), 0), 1);
+  EXPECT_NEAR(ReplayedSpeedUp(kFlat, steps), 8 * kFlat.Seconds(1, 0) / seconds, 1e-12);
+  EXPECT_EQ(ReplayedSpeedUp(kFlat, std::vector<TakenStep>()), 1);
+  EXPECT_EQ(AcceptanceOf(std::vector<TakenStep>()), 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -24,9 +25,10 @@ def prompts(tmp_path):
 
 
 class FakeServer:
-    """Speaks as an OpenAI-compatible server: `words`, one every `pause` seconds. Breaks in the middle of the answers that `breaks` lists."""
+    """Speaks as an OpenAI-compatible server: `words`, one every `pause` seconds. Breaks in the middle of the answers that `breaks` lists,
+    and says nothing any more from `silent_from` on."""
 
-    def __init__(self, words=("one ", "two ", "three ", "four ", "five "), pause=0.01, breaks=()):
+    def __init__(self, words=("one ", "two ", "three ", "four ", "five "), pause=0.01, breaks=(), silent_from=1000):
         self.asked = 0
         fake = self
 
@@ -37,7 +39,7 @@ class FakeServer:
                 pass
 
             def do_GET(self):
-                body = b'{"data": []}' if self.path == "/v1/models" else b"{}"
+                body = b'{"data": [{"id": "the-model"}]}' if self.path == "/v1/models" else b"{}"
                 self.send_response(200 if self.path == "/v1/models" else 404)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -46,8 +48,11 @@ class FakeServer:
             def do_POST(self):
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 assert "cache_prompt" not in request, "that is llama.cpp's, and other servers refuse what they do not know"
+                assert request["model"] == "the-model", "others have no default"
                 number = fake.asked
                 fake.asked += 1
+                if number >= silent_from:
+                    time.sleep(60)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Connection", "close")
@@ -81,7 +86,9 @@ class FakeServer:
 
 
 def results(folder) -> list[dict]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    assert "bench" in lines[0], "the heading"
+    return [line for line in lines if "bench" not in line]
 
 
 def report(folder) -> dict:
@@ -154,11 +161,11 @@ def test_recovers_a_known_ratio(tmp_path):
 
 
 def test_another_text_is_told_with_how_near_it_was(prompts, tmp_path):
-    with FakeServer(words=("Yes", ", it", " is")) as other:
-        run = bench("-m", DRAFT_MODEL, "--url", f"other={other.url}", "--prompts", prompts, "--out", tmp_path / "out", "-n", "8",
-                    timeout=seconds(120))  # fmt: skip
+    with FakeServer(words=("Yes", ", it", " is")) as other, FakeServer(words=("N", "o")) as third:
+        run = bench("-m", DRAFT_MODEL, "--url", f"other={other.url}", "--url", f"third={third.url}", "--prompts", prompts,
+                    "--out", tmp_path / "out", "-n", "8", timeout=seconds(120))  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert re.search(r"other +text differs from 'plain' in 3 of 3 answers, first for prompt 1 after 0 bytes", run.stdout)
+    assert re.search(r"other +text differs from 'plain' in 2 of 2 answers, first for prompt 1 after 0 bytes", run.stdout), "a second turn follows another first one"
     assert re.search(r'other: First in prompt 1 after 0 bytes: plain says ".*", other says "Yes, it is"\. Token ".*" against ".*": '
                      r"the two best logits are \d+\.\d+ apart", run.stdout)  # fmt: skip
 
@@ -194,6 +201,8 @@ def test_ctrl_c_keeps_what_is_done(prompts, tmp_path):
     process = Process(BINARY, "bench", "-m", DRAFT_MODEL, "--prompts", prompts, "--out", out, "--runs", "500")
     try:
         process.wait_for_line("[1-9][0-9]* of 3000 answers", timeout=seconds(120))
+        servers = subprocess.run(["pgrep", "-P", str(process.child.pid)], capture_output=True, text=True).stdout.split()
+        assert len(servers) == 2
         process.child.send_signal(signal.SIGINT)
         assert process.wait_exit(timeout=seconds(30)) == 1
     finally:
@@ -203,8 +212,36 @@ def test_ctrl_c_keeps_what_is_done(prompts, tmp_path):
     assert 10 < len(rows) < 3000
     assert all("error" not in row for row in rows)
     assert report(out)["speed_ups"]
-    left = subprocess.run(["pgrep", "-f", str(out)], capture_output=True, text=True).stdout
-    assert left == "", "no server outlives the bench"
+    for server in servers:
+        assert not Path(f"/proc/{server}").exists(), "no server outlives the bench"
+
+
+def test_ctrl_c_while_a_server_is_silent(prompts, tmp_path):
+    with FakeServer(silent_from=2) as silent:
+        process = Process(BINARY, "bench", "--url", silent.url, "--prompts", prompts, "--out", tmp_path / "out")
+        try:
+            process.wait_for_line("1 of 3 answers", timeout=seconds(30))
+            time.sleep(0.5)
+            process.child.send_signal(signal.SIGINT)
+            assert process.wait_exit(timeout=seconds(5)) == 1
+        finally:
+            process.kill()
+    assert len(results(tmp_path / "out")) == 1
+    assert report(tmp_path / "out")["speeds"]
+
+
+def test_the_report_can_be_made_again(prompts, tmp_path):
+    secret = "do-not-tell"
+    with FakeServer() as one, FakeServer(pause=0.02) as two:
+        first = bench("--url", f"one={one.url}", "--url", f"two={two.url}", "--api-key", secret, "--prompts", prompts, "--out", tmp_path / "a")
+    assert first.returncode == 0, first.stderr
+    again = bench("--from", tmp_path / "a/results.jsonl", "--out", tmp_path / "b")
+    assert again.returncode == 0, again.stderr
+    before, after = report(tmp_path / "a"), report(tmp_path / "b")
+    for key in ("title", "command", "date", "variants", "parity", "timeline"):
+        assert before[key] == after[key]
+    assert [each["median"] for each in before["speed_ups"]] == pytest.approx([each["median"] for each in after["speed_ups"]], rel=1e-3)
+    assert secret not in (tmp_path / "a/report.html").read_text() + (tmp_path / "a/results.jsonl").read_text()
 
 
 class TestBadInput:
@@ -228,6 +265,8 @@ class TestBadInput:
 
     def test_numbers(self, prompts):
         refused("bench", "-m", DRAFT_MODEL, "--prompts", prompts, "--context", "2q", saying="not '2q'")
+        refused("bench", "-m", DRAFT_MODEL, "--prompts", prompts, "--context", "32k", saying="tokens of prose at most")
+        refused("bench", "-m", DRAFT_MODEL, "--prompts", prompts, "--concurrency", "3", saying="there are only 2 prompts")
         refused("bench", "-m", DRAFT_MODEL, "--prompts", prompts, "--concurrency", "0", saying="--concurrency")
 
     def test_folder(self, prompts):
@@ -243,7 +282,7 @@ class TestPlan:
         assert report(out)["predictions"][0]["variant"] == "auto"
         plan = run_outrider("plan", "-m", DRAFT_MODEL, "-md", DRAFT_MODEL, "--from", out / "results.jsonl", timeout=120)
         assert plan.returncode == 0, plan.stderr
-        assert re.search(r"suffix, as recorded +0\.\d\d +(\d+|none) +\d+\.\d\dx +\d+\.\d\dx", plan.stdout)
+        assert re.search(r"suffix of 'auto' +0\.\d\d +(\d+|none) +\d+\.\d\dx +\d+\.\d\dx", plan.stdout)
 
     def test_of_several_models_and_distances(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "bench/prediction.h"
 #include "bench/prompt_set.h"
 #include "bench/record.h"
 #include "bench/report.h"
@@ -23,11 +24,13 @@ void Check(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size(); i += 3) in_parts.Feed(bytes.substr(i, 3));
   Require(whole == parts, "where bytes are cut does not matter");
 
-  const auto records = ParseRecords(bytes);
+  BenchHeading heading;
+  const auto records = ParseRecords(bytes, &heading);
   if (!records.ok()) return;
   const BenchSummary summary = SummariseRecords(*records);
   SummaryTable(summary);
-  const Json report = ReportJson({}, *records, summary, {});
+  StepsByDrafter(*records);
+  const Json report = ReportJson(heading, *records, summary);
   Require(ParseJson(DumpJson(report)).ok(), "what the page gets is JSON");
 }
 

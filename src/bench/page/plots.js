@@ -8,6 +8,7 @@ function plots(report) {
     font: "system-ui, sans-serif",
     view: { stroke: null },
     axis: { gridColor: "#e8e8e8", domainColor: "#999", tickColor: "#999", labelColor: "#333", titleColor: "#333" },
+    legend: { labelLimit: 0 },
     title: { anchor: "start", fontSize: 15, subtitleColor: "#666" },
     background: "white",
   };
@@ -19,7 +20,7 @@ function plots(report) {
   const result = [];
 
   const slices = [...new Set(report.speed_ups.map((row) => row.slice))];
-  const most = Math.max(1.1, ...report.speed_ups.map((row) => row.high));
+  const most = Math.max(1.1, ...report.speed_ups.map((row) => Math.max(row.median, row.high ?? 0)));
   result.push(
     make("speed-up", `Speed-up over ${report.variants[0]}`, "Median of paired ratios; lines: 95 % sure; 1 = as fast", {
       data: { values: report.speed_ups },
