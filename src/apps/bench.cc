@@ -13,16 +13,15 @@
 #include <fstream>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
-#include "apps/child_process.h"
+#include "apps/contestants.h"
 #include "apps/costs.h"
 #include "apps/end_signals.h"
+#include "apps/machine_cache.h"
 #include "apps/version.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "bench/endpoint.h"
 #include "bench/prediction.h"
 #include "bench/report.h"
 #include "bench/runner.h"
@@ -33,129 +32,6 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr auto kLoading = std::chrono::minutes(20);
-constexpr auto kLook = std::chrono::milliseconds(500);
-
-// A server, as the bench knows it.
-struct Contestant {
-  std::string name;
-  std::vector<std::string> command;  // of a server that is started; without host and port
-  std::string url;                   // of one that runs already
-  std::unique_ptr<ChildProcess> process;
-  std::unique_ptr<Endpoint> endpoint;
-  double peak_bytes = -1;
-};
-
-std::pair<std::string, std::string> SplitName(const std::string& text) {
-  const size_t at = text.find('=');
-  return at == text.npos ? std::pair(text, text) : std::pair(text.substr(0, at), text.substr(at + 1));
-}
-
-// The files and flags that every server of one kind is started with.
-Result<std::vector<Contestant>> Contestants(const BenchOptions& options) {
-  std::vector<Contestant> all;
-  std::vector<std::string> machine;
-  if (options.threads > 0) machine.insert(machine.end(), {"-t", std::to_string(options.threads)});
-  if (options.gpu_layers >= 0) machine.insert(machine.end(), {"-ngl", std::to_string(options.gpu_layers)});
-  const int most = *std::max_element(options.concurrency.begin(), options.concurrency.end());
-  machine.insert(machine.end(), {"-np", std::to_string(most)});
-  const auto common = SplitWords(options.flags);
-  if (!common.ok()) return common.status();
-
-  const auto add = [&](const std::string& name, const std::vector<std::string>& flags) {
-    Contestant contestant;
-    contestant.name = name;
-    contestant.command = {fs::read_symlink("/proc/self/exe").string(), "serve", "-m", options.model, "--spec-forget"};
-    contestant.command.insert(contestant.command.end(), machine.begin(), machine.end());
-    contestant.command.insert(contestant.command.end(), common->begin(), common->end());
-    contestant.command.insert(contestant.command.end(), flags.begin(), flags.end());
-    all.push_back(std::move(contestant));
-  };
-  if (!options.model.empty()) {
-    add("plain", {"--spec", "none"});
-    std::vector<std::string> chosen;
-    for (const std::string& drafter : options.drafters) chosen.insert(chosen.end(), {"--spec", drafter});
-    const bool only_auto = options.drafters.empty();
-    if (only_auto) add("auto", {"--spec", "auto"});
-    if (!options.draft.empty()) chosen.insert(chosen.end(), {"-md", options.draft});
-    if (!chosen.empty()) add(only_auto ? "auto + draft" : "speculative", chosen);
-    for (const std::string& variant : options.variants) {
-      const auto [name, line] = SplitName(variant);
-      const auto flags = SplitWords(line);
-      if (!flags.ok()) return flags.status();
-      if (name == variant) return InvalidArgument("--variant needs NAME=FLAGS, not '" + variant + "'");
-      add(name, *flags);
-    }
-  } else if (!options.variants.empty() || !options.draft.empty() || !options.against.empty()) {
-    return InvalidArgument("which model? -m FILE.gguf (-md, --variant and --against start servers with it)");
-  }
-  for (const std::string& against : options.against) {
-    const auto [name, line] = SplitName(against);
-    auto command = SplitWords(line);
-    if (!command.ok()) return command.status();
-    if (command->empty() || name == against) {
-      return InvalidArgument("--against needs llama-server=PROGRAM, not '" + against + "'");
-    }
-    command->insert(command->end(), {"-m", options.model});
-    command->insert(command->end(), machine.begin(), machine.end());
-    Contestant plain;
-    plain.name = name;
-    plain.command = *command;
-    all.push_back(std::move(plain));
-    if (options.draft.empty()) continue;
-    Contestant drafting;
-    drafting.name = name + " + draft";
-    drafting.command = *command;
-    drafting.command.insert(drafting.command.end(), {"-md", options.draft, "--spec-type", "draft-simple"});
-    all.push_back(std::move(drafting));
-  }
-  for (const std::string& url : options.urls) {
-    Contestant contestant;
-    const bool named = url.find('=') < url.find(':');
-    contestant.name = named ? SplitName(url).first : url;
-    contestant.url = named ? SplitName(url).second : url;
-    all.push_back(std::move(contestant));
-  }
-  if (all.empty()) return InvalidArgument("what shall be measured? -m FILE.gguf, or --url http://host:port");
-  std::set<std::string> names;
-  for (const Contestant& contestant : all) {
-    if (!names.insert(contestant.name).second)
-      return InvalidArgument("two variants are called '" + contestant.name + "'");
-  }
-  return all;
-}
-
-Status Start(Contestant& contestant, const BenchOptions& options, const std::string& folder,
-             const std::atomic<bool>& stop) {
-  std::string url = contestant.url;
-  if (!contestant.command.empty()) {
-    const auto port = FreePort();
-    if (!port.ok()) return port.status();
-    std::vector<std::string> command = contestant.command;
-    command.insert(command.end(), {"--host", "127.0.0.1", "--port", std::to_string(*port)});
-    std::string file = contestant.name;
-    std::replace_if(
-        file.begin(), file.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
-    auto process = ChildProcess::Start(command, folder + "/" + file + ".log");
-    if (!process.ok()) return process.status();
-    contestant.process = std::move(*process);
-    url = fmt::format("http://127.0.0.1:{}", *port);
-  }
-  auto endpoint = Endpoint::Create(url, options.api_key, &stop);
-  if (!endpoint.ok()) return endpoint.status();
-  contestant.endpoint = std::move(*endpoint);
-  if (!contestant.process) return contestant.endpoint->WaitUntilReady(Duration::zero());
-  const TimePoint deadline = Clock::Real().Now() + kLoading;
-  for (;;) {
-    const Status status = contestant.endpoint->WaitUntilReady(kLook);
-    if (status.ok() || stop || Clock::Real().Now() >= deadline) return status;
-    if (!contestant.process->Running()) {
-      return InvalidArgument(
-          fmt::format("'{}' ended instead of serving:\n{}", contestant.name, contestant.process->Complaint()));
-    }
-  }
-}
 
 Result<std::vector<BenchPrompt>> Prompts(const BenchOptions& options) {
   Result<std::vector<BenchPrompt>> prompts = ParsePrompts(DefaultPrompts());
@@ -231,18 +107,6 @@ class Progress {
   const bool terminal_ = isatty(STDERR_FILENO) == 1;
   size_t done_ = 0;
 };
-
-std::string Machine() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string name = "unknown processor";
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name") && line.find(": ") != line.npos) {
-      name = line.substr(line.find(": ") + 2);
-      break;
-    }
-  }
-  return fmt::format("{}, {} threads", name, sysconf(_SC_NPROCESSORS_ONLN));
-}
 
 // As it was typed, but for secrets.
 std::string CommandLine() {
@@ -336,6 +200,20 @@ Status MakeFolder(std::string* folder) {
   return {};
 }
 
+// The report of a bench that was.
+Status ReportAgain(const BenchOptions& options, bool* complete) {
+  const auto text = ReadFile(options.from);
+  if (!text) return InvalidArgument("cannot read " + options.from);
+  BenchHeading heading;
+  const auto records = ParseRecords(*text, &heading);
+  if (!records.ok()) return InvalidArgument(options.from + ", " + records.status().message());
+  std::string folder = options.out;
+  if (Status status = MakeFolder(&folder); !status.ok()) return status;
+  const Status status = WriteReport(folder, heading, *records);
+  *complete = status.ok();
+  return status;
+}
+
 }  // namespace
 
 void AddBenchFlags(Flags& flags, BenchOptions& o) {
@@ -368,24 +246,6 @@ void AddBenchFlags(Flags& flags, BenchOptions& o) {
   flags.Add("--from", o.from, "results.jsonl of an earlier bench: makes its report again, and asks nobody");
   flags.Add("--out", o.out, "folder for results.jsonl, report.html and logs; default: bench-DATE-TIME");
 }
-
-namespace {
-
-// The report of a bench that was.
-Status ReportAgain(const BenchOptions& options, bool* complete) {
-  const auto text = ReadFile(options.from);
-  if (!text) return InvalidArgument("cannot read " + options.from);
-  BenchHeading heading;
-  const auto records = ParseRecords(*text, &heading);
-  if (!records.ok()) return InvalidArgument(options.from + ", " + records.status().message());
-  std::string folder = options.out;
-  if (Status status = MakeFolder(&folder); !status.ok()) return status;
-  const Status status = WriteReport(folder, heading, *records);
-  *complete = status.ok();
-  return status;
-}
-
-}  // namespace
 
 Status Bench(const BenchOptions& options, bool* complete) {
   SetLogLevel(LogLevel::kWarning);
@@ -431,15 +291,15 @@ Status Bench(const BenchOptions& options, bool* complete) {
   for (Contestant& contestant : *contestants) {
     if (stopped()) return {};
     fmt::print(stderr, "{} '{}' …\n", contestant.command.empty() ? "reaching" : "starting", contestant.name);
-    if (Status status = Start(contestant, options, folder, stop); !status.ok() && !stop) return status;
+    if (Status status = StartContestant(contestant, options, folder, stop); !status.ok() && !stop) return status;
     plan.variants.push_back({contestant.name, contestant.endpoint.get()});
   }
   if (stopped()) return {};
   if (Status status = WarmUp(plan); !status.ok() && !stop) return status;
   if (stopped()) return {};
 
-  BenchHeading heading = {"Outrider bench", fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))), Machine(),
-                          VersionLine(), CommandLine()};
+  BenchHeading heading = {"Outrider bench", fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))),
+                          ProcessorName(), VersionLine(), CommandLine()};
   if (!options.model.empty()) heading.title += ": " + fs::path(options.model).filename().string();
   const std::string results_path = folder + "/results.jsonl";
   std::ofstream results(results_path);

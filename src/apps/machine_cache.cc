@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -31,7 +32,7 @@ std::string ProcessorName() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
     if (!line.starts_with("model name")) continue;
-    name = line.substr(line.find(':') + 1);
+    name = line.substr(std::min(line.size(), line.find(':') + 2));
     break;
   }
   return fmt::format("{} x {}", name, std::thread::hardware_concurrency());
