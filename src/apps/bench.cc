@@ -168,6 +168,8 @@ std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& recor
 Status WriteReport(const std::string& folder, const BenchHeading& heading, const std::vector<BenchRecord>& records) {
   const BenchSummary summary = SummariseRecords(records);
   fmt::print("{}", SummaryTable(summary));
+  for (const auto& [name, bytes] : heading.peak_bytes)
+    fmt::print("{}: {:.0f} MB of memory at most\n", name, bytes / 1e6);
   for (const BenchPrediction& each : heading.predictions) {
     fmt::print("{}: over all answers {:.2f}x, and {:.2f}x by what steps were measured to cost (outrider plan)\n",
                each.variant, each.measured, each.predicted);
