@@ -165,8 +165,8 @@ std::string Explain(const BenchPlan& plan, const std::vector<BenchRecord>& recor
 }
 
 // The page, and the table on the terminal.
-Status WriteReport(const std::string& folder, const BenchHeading& heading, const std::vector<BenchRecord>& records) {
-  const BenchSummary summary = SummariseRecords(records);
+Status WriteReport(const std::string& folder, const BenchHeading& heading, const std::vector<BenchRecord>& records,
+                   const BenchSummary& summary) {
   fmt::print("{}", SummaryTable(summary));
   for (const auto& [name, bytes] : heading.peak_bytes)
     fmt::print("{}: {:.0f} MB of memory at most\n", name, bytes / 1e6);
@@ -181,17 +181,6 @@ Status WriteReport(const std::string& folder, const BenchHeading& heading, const
   if (!page) return Internal("could not write " + path + ": is the disk full?");
   fmt::print("\n{} has the pictures, {}/results.jsonl all answers.\n", path, folder);
   return {};
-}
-
-Result<MeasuredCosts> Costs(const BenchOptions& options) {
-  if (Status status = InitBackend(""); !status.ok()) return status;
-  ModelOptions model;
-  model.path = options.model;
-  model.gpu_layers = options.gpu_layers;
-  ContextOptions context;
-  context.n_sequences = 1;
-  context.threads = options.threads;
-  return MeasureCosts(model, context, options.draft);
 }
 
 Status MakeFolder(std::string* folder) {
@@ -211,7 +200,7 @@ Status ReportAgain(const BenchOptions& options, bool* complete) {
   if (!records.ok()) return InvalidArgument(options.from + ", " + records.status().message());
   std::string folder = options.out;
   if (Status status = MakeFolder(&folder); !status.ok()) return status;
-  const Status status = WriteReport(folder, heading, *records);
+  const Status status = WriteReport(folder, heading, *records, SummariseRecords(*records));
   *complete = status.ok();
   return status;
 }
@@ -282,7 +271,8 @@ Status Bench(const BenchOptions& options, bool* complete) {
   std::optional<MeasuredCosts> costs;
   if (!options.model.empty()) {
     fmt::print(stderr, "measuring what steps cost …\n");
-    auto measured = Costs(options);
+    if (Status status = InitBackend(""); !status.ok()) return status;
+    auto measured = MeasureCosts(options.model, options.draft, options.threads, options.gpu_layers);
     if (!measured.ok()) return measured.status();
     costs = std::move(*measured);
   }
@@ -326,14 +316,15 @@ Status Bench(const BenchOptions& options, bool* complete) {
     heading.peak_bytes[contestant.name] = contestant.process->PeakBytes();
     if (contestant.command[1] == "serve") ours.push_back(contestant.name);
   }
-  for (const BenchVariantSummary& variant : SummariseRecords(records).variants) {
+  const BenchSummary summary = SummariseRecords(records);
+  for (const BenchVariantSummary& variant : summary.variants) {
     if (variant.differences.empty() || stop) continue;
     heading.explained[variant.name] = Explain(plan, records, variant, *plan.variants.front().endpoint);
   }
   if (costs) heading.predictions = PredictRecords(records, ours, costs->curve, costs->draft);
   results << DumpJson(HeadingJson(heading)) << '\n' << std::flush;
   if (!results && status.ok()) status = Internal("could not write all of " + results_path + ": is the disk full?");
-  const Status kept = WriteReport(folder, heading, records);
+  const Status kept = WriteReport(folder, heading, records, summary);
   if (status.ok()) status = kept;
   if (stop) fmt::print(stderr, "Stopped early: {} of {} answers.\n", records.size(), plan.Requests());
   const bool failures = std::any_of(records.begin(), records.end(), [](const auto& r) { return !r.error.empty(); });

@@ -10,6 +10,7 @@
 #include "bench/prompt_set.h"
 #include "drafters/calibration.h"
 #include "drafters/model_drafter.h"
+#include "engine/model_options.h"
 
 namespace outrider {
 namespace {
@@ -53,23 +54,24 @@ DraftModelCosts MeasureDraft(const DraftModel& model) {
 
 }  // namespace
 
-Result<MeasuredCosts> MeasureCosts(const ModelOptions& model, const ContextOptions& context, const std::string& draft) {
-  auto target = Target::Load(model, context);
+Result<MeasuredCosts> MeasureCosts(const std::string& model, const std::string& draft, int threads, int gpu_layers) {
+  ModelOptions target_model;
+  target_model.path = model;
+  target_model.gpu_layers = gpu_layers;
+  ContextOptions context;
+  context.n_sequences = 1;
+  context.threads = threads;
+  auto target = Target::Load(target_model, context);
   if (!target.ok()) return target.status();
   MeasuredCosts costs;
   auto calibration = MeasureCostCurve((*target)->engine(), 0, kBudget);
   if (!calibration.ok()) return calibration.status();
   costs.curve = std::move(calibration->curve);
   if (draft.empty()) return costs;
-  ModelOptions draft_model;
+  ModelOptions draft_model = target_model;
   draft_model.path = draft;
-  draft_model.gpu_layers = model.gpu_layers;
-  draft_model.kernels = model.kernels;
   draft_model.kernel_trials = (*target)->options().kernel_trials;
-  ContextOptions draft_context;
-  draft_context.n_sequences = 1;
-  draft_context.threads = context.threads;
-  auto loaded = LoadedDraftModel::Load(draft_model, draft_context, kSequenceLength, &(*target)->unpadded());
+  auto loaded = LoadedDraftModel::Load(draft_model, context, kSequenceLength, &(*target)->unpadded());
   if (!loaded.ok()) return loaded.status();
   costs.draft = MeasureDraft((*loaded)->model());
   return costs;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/status.h"
-#include "engine/model_options.h"
 #include "spec/cost_curve.h"
 #include "spec/predict.h"
 
@@ -15,7 +14,7 @@ struct MeasuredCosts {
   DraftModelCosts draft;  // zeros: there is no draft model
 };
 
-// `draft` "" = none. The models are gone when this returns.
-Result<MeasuredCosts> MeasureCosts(const ModelOptions& model, const ContextOptions& context, const std::string& draft);
+// Of GGUF files, one sequence at a time; `draft` "" = none. The models are gone when this returns.
+Result<MeasuredCosts> MeasureCosts(const std::string& model, const std::string& draft, int threads, int gpu_layers);
 
 }  // namespace outrider

@@ -168,14 +168,8 @@ Status Plan(const PlanOptions& options) {
 
   std::string comparison;
   for (const std::string& path : options.models) {
-    ModelOptions model;
-    model.path = path;
-    model.gpu_layers = options.gpu_layers;
-    ContextOptions context;
-    context.n_sequences = 1;
-    context.threads = options.threads;
     fmt::print(stderr, "measuring {} …\n", std::filesystem::path(path).filename().string());
-    const auto costs = MeasureCosts(model, context, options.draft);
+    const auto costs = MeasureCosts(path, options.draft, options.threads, options.gpu_layers);
     if (!costs.ok()) return costs.status();
     const double step = costs->curve.Seconds(1, 0);
     fmt::print("{}: {:.1f} tokens a second without drafts\n", std::filesystem::path(path).filename().string(),

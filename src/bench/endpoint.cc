@@ -155,7 +155,6 @@ class HttpEndpoint : public Endpoint {
     for (const Json& each : content) {
       TokenChances token;
       token.text = TextOf(Field(each, "token"));
-      token.logprob = NumberOf(Field(each, "logprob"));
       const Json& top = Field(each, "top_logprobs");
       if (top.is_array() && top.size() >= 2) {
         token.gap = NumberOf(Field(top[0], "logprob")) - NumberOf(Field(top[1], "logprob"));

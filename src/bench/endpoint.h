@@ -49,7 +49,6 @@ struct BenchAnswer {
 // A token of an answer with the chances it had.
 struct TokenChances {
   std::string text;
-  double logprob = 0;
   std::string runner_up;
   double gap = 0;  // between the two best, natural logarithm
 };

@@ -55,10 +55,11 @@ std::map<std::pair<std::string, std::string>, std::vector<TakenStep>> StepsByDra
     }
   }
   for (const BenchRecord& record : records) {
+    const std::vector<BenchStep> taken = StepsOf(record.answer);
     for (auto& [key, of_drafter] : steps) {
       const auto& [variant, drafter] = key;
       if (variant != record.variant) continue;
-      for (const BenchStep& step : StepsOf(record.answer)) {
+      for (const BenchStep& step : taken) {
         if (step.drafter == drafter) {
           of_drafter.push_back({step.drafted, step.accepted, 0});
         } else {

@@ -1,31 +1,28 @@
 #include "bench/prompt_set.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/json.h"
 #include "bench/embedded.h"
+#include "bench/json_lines.h"
 
 namespace outrider {
 namespace {
 
 constexpr double kCharactersPerToken = 4.2;  // of English prose, with most tokenizers
 
-Result<BenchPrompt> ParsePrompt(std::string_view line) {
-  const auto json = ParseJson(line);
-  if (!json.ok()) return json.status();
-  if (!json->is_object()) return InvalidArgument("not an object");
+Result<BenchPrompt> ReadPrompt(const Json& json) {
+  if (!json.is_object()) return InvalidArgument("not an object");
   BenchPrompt prompt;
-  const auto category = json->find("category");
-  if (category != json->end()) {
+  const auto category = json.find("category");
+  if (category != json.end()) {
     if (!category->is_string()) return InvalidArgument("\"category\" is not a string");
     prompt.category = category->get<std::string>();
   }
   if (prompt.category.empty()) prompt.category = "other";
   if (prompt.category == "all") return InvalidArgument("\"all\" is no category");
-  const auto turns = json->find("turns");
-  if (turns == json->end() || !turns->is_array() || turns->empty()) {
+  const auto turns = json.find("turns");
+  if (turns == json.end() || !turns->is_array() || turns->empty()) {
     return InvalidArgument("\"turns\" must be a list of what the user says");
   }
   for (const Json& turn : *turns) {
@@ -41,14 +38,13 @@ Result<BenchPrompt> ParsePrompt(std::string_view line) {
 
 Result<std::vector<BenchPrompt>> ParsePrompts(std::string_view lines) {
   std::vector<BenchPrompt> prompts;
-  for (int number = 1; !lines.empty(); ++number) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    auto prompt = ParsePrompt(line);
-    if (!prompt.ok()) return InvalidArgument(fmt::format("line {}: {}", number, prompt.status().message()));
+  const Status status = ForEachJsonLine(lines, [&](const Json& json) -> Status {
+    auto prompt = ReadPrompt(json);
+    if (!prompt.ok()) return prompt.status();
     prompts.push_back(std::move(*prompt));
-  }
+    return {};
+  });
+  if (!status.ok()) return status;
   if (prompts.empty()) return InvalidArgument("there are no prompts in it");
   return prompts;
 }

@@ -1,11 +1,10 @@
 #include "bench/record.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "bench/json_fields.h"
+#include "bench/json_lines.h"
 
 namespace outrider {
 namespace {
@@ -39,6 +38,28 @@ BenchHeading ReadHeading(const Json& json) {
         {TextOf(Field(each, "variant")), NumberOf(Field(each, "predicted")), NumberOf(Field(each, "measured"))});
   }
   return heading;
+}
+
+Result<BenchRecord> ReadRecord(const Json& json) {
+  BenchRecord record;
+  record.variant = TextOf(Field(json, "variant"));
+  if (record.variant.empty()) return InvalidArgument("not a result of outrider bench");
+  record.category = TextOf(Field(json, "category"));
+  record.error = TextOf(Field(json, "error"));
+  record.question = {CountOf(Field(json, "prompt")),  CountOf(Field(json, "turn")),
+                     CountOf(Field(json, "run")),     NumberOf(Field(json, "temperature")),
+                     CountOf(Field(json, "context")), CountOf(Field(json, "concurrency"))};
+  BenchAnswer& answer = record.answer;
+  answer.text = TextOf(Field(json, "text"));
+  answer.finish_reason = TextOf(Field(json, "finish_reason"));
+  answer.prompt_tokens = CountOf(Field(json, "prompt_tokens"));
+  answer.tokens = CountOf(Field(json, "tokens"));
+  answer.seconds = NumberOf(Field(json, "seconds"));
+  answer.arrivals = NumbersOf(Field(json, "arrivals"));
+  answer.timings = Field(json, "timings");
+  answer.provenance = Field(json, "provenance");
+  if (const Json& joules = Field(json, "joules"); joules.is_number()) record.joules = joules.get<double>();
+  return record;
 }
 
 }  // namespace
@@ -102,36 +123,17 @@ Json HeadingJson(const BenchHeading& heading) {
 
 Result<std::vector<BenchRecord>> ParseRecords(std::string_view lines, BenchHeading* heading) {
   std::vector<BenchRecord> records;
-  for (int number = 1; !lines.empty(); ++number) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    const auto json = ParseJson(line);
-    if (!json.ok()) return InvalidArgument(fmt::format("line {}: {}", number, json.status().message()));
-    if (const Json& bench = Field(*json, "bench"); bench.is_object()) {
+  const Status status = ForEachJsonLine(lines, [&](const Json& json) -> Status {
+    if (const Json& bench = Field(json, "bench"); bench.is_object()) {
       if (heading != nullptr) *heading = ReadHeading(bench);
-      continue;
+      return {};
     }
-    BenchRecord record;
-    record.variant = TextOf(Field(*json, "variant"));
-    if (record.variant.empty()) return InvalidArgument(fmt::format("line {}: not a result of outrider bench", number));
-    record.category = TextOf(Field(*json, "category"));
-    record.error = TextOf(Field(*json, "error"));
-    record.question = {CountOf(Field(*json, "prompt")),  CountOf(Field(*json, "turn")),
-                       CountOf(Field(*json, "run")),     NumberOf(Field(*json, "temperature")),
-                       CountOf(Field(*json, "context")), CountOf(Field(*json, "concurrency"))};
-    BenchAnswer& answer = record.answer;
-    answer.text = TextOf(Field(*json, "text"));
-    answer.finish_reason = TextOf(Field(*json, "finish_reason"));
-    answer.prompt_tokens = CountOf(Field(*json, "prompt_tokens"));
-    answer.tokens = CountOf(Field(*json, "tokens"));
-    answer.seconds = NumberOf(Field(*json, "seconds"));
-    answer.arrivals = NumbersOf(Field(*json, "arrivals"));
-    answer.timings = Field(*json, "timings");
-    answer.provenance = Field(*json, "provenance");
-    if (const Json& joules = Field(*json, "joules"); joules.is_number()) record.joules = joules.get<double>();
-    records.push_back(std::move(record));
-  }
+    auto record = ReadRecord(json);
+    if (!record.ok()) return record.status();
+    records.push_back(std::move(*record));
+    return {};
+  });
+  if (!status.ok()) return status;
   return records;
 }
 
