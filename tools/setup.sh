@@ -34,7 +34,7 @@ TOXIPROXY_PACKAGE=github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0  # newer one
 # What is needed, as COMMAND:PACKAGES. The packages are missing when the command is; libraries, which have no command, are looked up by
 # package name.
 BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:ccache :libfmt-dev :libcli11-dev
-  :libgrpc++-dev :libssl-dev protoc:protobuf-compiler grpc_cpp_plugin:protobuf-compiler-grpc)
+  :libgrpc++-dev :libprotobuf-dev :libssl-dev protoc:protobuf-compiler grpc_cpp_plugin:protobuf-compiler-grpc)
 TEST_NEEDS=(clang++-16:clang-16 clang-tidy-16:clang-tidy-16 clang-format-16:clang-format-16 curl:curl
             :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev :libbenchmark-dev)
 ARM_NEEDS=(aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static)
