@@ -319,6 +319,9 @@ Status Check(ServeOptions options, bool* kept) {
   auto loaded = Target::Load(options.model, options.context, /*learn=*/false);
   if (!loaded.ok()) return loaded.status();
   Target& target = **loaded;
+  if (!options.replica.empty()) {
+    if (Status status = target.AddReplica(options.replica); !status.ok()) return status;
+  }
   fmt::print("{}\n{}, {}{}\n\n", VersionLine(), options.model.path, target.model()->Description(),
              target.padded() ? ", every step padded to one shape" : "");
 

@@ -69,6 +69,16 @@ Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& optio
   return ChatTemplate::Create(source, text(tokenizer.bos()), text(tokenizer.eos()));
 }
 
+// What can be said of the flags before anything is loaded.
+Status CheckSpeculation(const ServeOptions& options) {
+  auto drafters = ChooseDrafters(options.speculation);
+  if (!drafters.ok()) return drafters.status();
+  const bool remote =
+      std::any_of(drafters->begin(), drafters->end(), [](const DrafterChoice& c) { return c.name == "remote"; });
+  if (options.replica.empty() || remote) return {};
+  return InvalidArgument("--replica needs a drafter that goes on while the target verifies: --spec remote:HOST:PORT");
+}
+
 // The first decode builds graphs and touches the weights: better now than in somebody's first request.
 Status WarmUp(Engine& engine, const Tokenizer& tokenizer) {
   Batch batch;
@@ -120,7 +130,7 @@ Status Serve(ServeOptions options) {
       [](int signal, int) { LeaveAtOnce(128 + signal); });  // nothing to lose before the port opens
   auto keys = CollectKeys(options);
   if (!keys.ok()) return keys.status();
-  if (auto drafters = ChooseDrafters(options.speculation); !drafters.ok()) return drafters.status();
+  if (Status status = CheckSpeculation(options); !status.ok()) return status;
   if (Status status = CheckSlotDirectory(options.http.slot_save_path); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
 
@@ -128,6 +138,9 @@ Status Serve(ServeOptions options) {
   const TimePoint start = Clock::Real().Now();
   auto target = Target::Load(options.model, options.context);
   if (!target.ok()) return target.status();
+  if (!options.replica.empty()) {
+    if (Status status = (*target)->AddReplica(options.replica); !status.ok()) return status;
+  }
   Engine& engine = (*target)->engine();
   const std::shared_ptr<LlamaModel>& model = (*target)->model();
   auto chat = MakeChatTemplate(options, *model);
@@ -148,6 +161,9 @@ Status Serve(ServeOptions options) {
   LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, model->Description(),
           model->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
   LogInfo("kernels: {}", model->kernels());
+  if ((*target)->replicated())
+    LogInfo("another copy of the model, on {}",
+            options.replica[0] == "none" ? "the CPU" : fmt::format("{}", fmt::join(options.replica, ", ")));
   LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
           exactness.empty() ? "same request, same text" : "text may depend on other requests: " + exactness);
   if (info.rollback != Rollback::kDropCells) LogInfo("recurrent memory; rollback: {}", DescribeRollback(info));

@@ -102,6 +102,12 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
            "and keeps the distribution but not the text")
       ->transform(CLI::CheckedTransformer(modes))
       ->default_str("match");
+  flags
+      .Add(
+          "--replica", o.replica,
+          "devices for another copy of the model, of the same kind as the target's (none = CPU), which verifies what a "
+          "remote drafter says meanwhile")
+      ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags.Switch("--spec-always", s.policy.always,
                "verify every draft, even where that is slower (to measure a drafter)");

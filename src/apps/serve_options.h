@@ -22,12 +22,13 @@ struct ServeOptions {
   SamplingOptions sampling;
   SpeculationSettings speculation;
 
-  std::string alias;               // model name in answers; "" = the file's name without .gguf
-  std::string numa;                // distribute, isolate or numactl
-  std::string chat_template;       // Jinja source that replaces the model's
-  std::string chat_template_file;  // the same from a file
-  long long seed = -1;             // seed of requests that name none; -1 = a random one each
-  int max_tokens = -1;             // bound on the tokens of an answer; -1 = the context
+  std::vector<std::string> replica;  // devices of another copy of the model; empty = there is none
+  std::string alias;                 // model name in answers; "" = the file's name without .gguf
+  std::string numa;                  // distribute, isolate or numactl
+  std::string chat_template;         // Jinja source that replaces the model's
+  std::string chat_template_file;    // the same from a file
+  long long seed = -1;               // seed of requests that name none; -1 = a random one each
+  int max_tokens = -1;               // bound on the tokens of an answer; -1 = the context
   std::vector<std::string> api_keys;
   std::string api_key_file;
   bool allow_no_keys = false;  // listen beyond loopback without a key

@@ -117,6 +117,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
     speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
   }
   settings.policy.gap_filling = info.gap_filling;
+  settings.policy.waits = !target.replicated();  // another copy begins with the draft when it is there
   if (info.rollback != Rollback::kDropCells) settings.policy.rollback = {info.device_snapshots, 0};
   speculation->speculator_ =
       std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy, info.n_sequences);

@@ -40,6 +40,32 @@ std::string Build() {
   return fmt::format("{} {} {}", VersionLine(), size, time);
 }
 
+// Logits after a few tokens, decoded at once and then one more.
+Result<std::vector<float>> SampleLogits(Engine& engine) {
+  constexpr Pos kTokens = 6;
+  std::vector<float> all;
+  Batch batch;
+  for (const Pos end : {kTokens, kTokens + 1}) {
+    batch.Clear();
+    for (Pos pos = engine.Length(0); pos < end; ++pos)
+      batch.Add({(pos * 31 + 7) % engine.info().n_vocab, pos, 0, true});
+    if (Status status = engine.Decode(batch); !status.ok()) return status;
+    for (int row = 0; row < batch.size(); ++row) {
+      const std::span<const float> logits = engine.Logits(row);
+      all.insert(all.end(), logits.begin(), logits.end());
+    }
+  }
+  engine.TruncateTo(0, 0);
+  return all;
+}
+
+Result<bool> ComputeTheSame(Engine& one, Engine& other) {
+  auto logits = SampleLogits(one), others = SampleLogits(other);
+  if (!logits.ok()) return logits.status();
+  if (!others.ok()) return others.status();
+  return *logits == *others;
+}
+
 std::string Settings(const ModelOptions& model, const std::string& kernels, const ContextOptions& context,
                      const EngineInfo& info) {
   const std::string where = fmt::format("{} {} {} {} {} {} {}", model.gpu_layers, fmt::join(model.devices, " "),
@@ -64,13 +90,12 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
   if (!engine.ok()) return engine.status();
 
   std::unique_ptr<Target> target(new Target());
-  target->model_ = std::move(*model);
-  target->unpadded_ = std::move(*engine);
+  target->copies_.push_back({std::move(*model), std::move(*engine), nullptr});
   target->context_ = context;
   target->options_ = options;
   target->key_ =
-      fmt::format("{:016x}, {},{}, {}, {}", target->model_->fingerprint(), Build(), ProcessorName(), DeviceSummary(),
-                  Settings(options, target->model_->kernels(), context, target->unpadded_->info()));
+      fmt::format("{:016x}, {},{}, {}, {}", target->model()->fingerprint(), Build(), ProcessorName(), DeviceSummary(),
+                  Settings(options, target->model()->kernels(), context, target->unpadded().info()));
   if (context.exactness == Exactness::kPad) {
     if (!target->CanPad()) {
       return InvalidArgument("--exact pad does not work with this model: its memory cannot take padding back");
@@ -86,17 +111,55 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
 }
 
 std::string Target::key() const {
-  return key_ + (padded_ ? kPadded : "");
+  return key_ + (padded() ? kPadded : "");
 }
 
 void Target::Pad() {
-  padded_ = std::make_unique<PaddedEngine>(*unpadded_);
+  together_.reset();
+  for (Copy& copy : copies_) copy.padded = std::make_unique<PaddedEngine>(*copy.unpadded);
+  Join();
+}
+
+void Target::Join() {
+  if (copies_.size() < 2) return;
+  std::vector<Engine*> engines;
+  for (const Copy& copy : copies_) engines.push_back(&copy.engine());
+  together_ = std::make_unique<ReplicatedEngine>(engines);
+}
+
+Status Target::AddReplica(const std::vector<std::string>& devices) {
+  if (!CanPad())
+    return InvalidArgument("--replica does not work with this model: its memory cannot drop single tokens");
+  const bool on_cpu = devices == std::vector<std::string>{"none"};
+  Copy copy{model(), nullptr, nullptr};
+  if (!on_cpu || model()->on_device()) {
+    ModelOptions options = options_;
+    options.devices = devices;
+    auto loaded = LlamaModel::Load(options);
+    if (!loaded.ok()) return loaded.status();
+    copy.model = std::move(*loaded);
+  }
+  auto engine = LlamaEngine::Create(copy.model, context_);
+  if (!engine.ok()) return engine.status();
+  copy.unpadded = std::move(*engine);
+  if (padded()) copy.padded = std::make_unique<PaddedEngine>(*copy.unpadded);
+  auto same = ComputeTheSame(copies_.front().engine(), copy.engine());
+  if (!same.ok()) return same.status();
+  if (!*same && context_.exactness != Exactness::kOff) {
+    return InvalidArgument(fmt::format(
+        "the replica on {} computes other numbers than the target, so the text would depend on which of them is the "
+        "quicker; use a device of the same kind (or --exact off)",
+        fmt::join(devices, ", ")));
+  }
+  copies_.push_back(std::move(copy));
+  Join();
+  return {};
 }
 
 std::string Target::exactness() const {
   if (const auto exact = KeptVerdict(key())) return *exact ? "" : "outrider check found that they do with these flags";
-  if (!padded_) return unpadded_->info().exactness;
-  return model_->MixesExperts() ? "padding does not cover mixtures of experts" : "";
+  if (!padded()) return unpadded().info().exactness;
+  return model()->MixesExperts() ? "padding does not cover mixtures of experts" : "";
 }
 
 void Target::KeepVerdict(bool exact) {

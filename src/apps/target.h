@@ -4,14 +4,19 @@
 // devices), `--exact pad` decodes every row in a batch of one shape (engine/padded_engine.h). `--exact auto` does so
 // where `outrider check` has found that the plain engine differs and padding helps; what it found is kept with the
 // machine.
+//
+// With a replica (`--replica`) there are two copies of the model, which verify consecutive parts of a draft at the same
+// time (engine/replicated_engine.h).
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/llama/llama_engine.h"
 #include "engine/model_options.h"
 #include "engine/padded_engine.h"
+#include "engine/replicated_engine.h"
 
 namespace outrider {
 
@@ -20,18 +25,23 @@ class Target {
   // `learn`: whether `--exact auto` goes by what was found before.
   static Result<std::unique_ptr<Target>> Load(ModelOptions model, const ContextOptions& context, bool learn = true);
 
-  const std::shared_ptr<LlamaModel>& model() const { return model_; }
-  Engine& engine() { return padded_ ? static_cast<Engine&>(*padded_) : *unpadded_; }
-  const LlamaEngine& unpadded() const { return *unpadded_; }
+  // Another copy of the model, on `devices` ("none" = CPU). kInvalidArgument if it would not compute the same.
+  Status AddReplica(const std::vector<std::string>& devices);
+
+  const std::shared_ptr<LlamaModel>& model() const { return copies_.front().model; }
+  Engine& engine() { return together_ ? static_cast<Engine&>(*together_) : copies_.front().engine(); }
+  const LlamaEngine& unpadded() const { return *copies_.front().unpadded; }
   const ContextOptions& context() const { return context_; }
   const ModelOptions& options() const { return options_; }
 
   // Model, build, machine and settings: what decides how long a step takes and whether it is exact.
   std::string key() const;
 
-  bool padded() const { return padded_ != nullptr; }
-  bool CanPad() const { return unpadded_->info().rollback == Rollback::kDropCells; }
+  bool padded() const { return copies_.front().padded != nullptr; }
+  bool CanPad() const { return unpadded().info().rollback == Rollback::kDropCells; }
   void Pad();
+
+  bool replicated() const { return together_ != nullptr; }
 
   // "" if texts depend on nothing but their requests, as far as is known; else why they may.
   std::string exactness() const;
@@ -40,11 +50,19 @@ class Target {
   void KeepVerdict(bool exact);
 
  private:
-  Target() = default;
+  struct Copy {
+    Engine& engine() const { return padded ? static_cast<Engine&>(*padded) : *unpadded; }
 
-  std::shared_ptr<LlamaModel> model_;
-  std::unique_ptr<LlamaEngine> unpadded_;
-  std::unique_ptr<PaddedEngine> padded_;
+    std::shared_ptr<LlamaModel> model;
+    std::unique_ptr<LlamaEngine> unpadded;
+    std::unique_ptr<PaddedEngine> padded;
+  };
+
+  Target() = default;
+  void Join();
+
+  std::vector<Copy> copies_;
+  std::unique_ptr<ReplicatedEngine> together_;  // if there are several
   ContextOptions context_;
   ModelOptions options_;
   std::string key_;

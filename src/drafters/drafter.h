@@ -71,6 +71,9 @@ class Drafter {
   // there is one, or none to expect. Until then it has nothing to propose, unless its proposal has the patience.
   virtual double Due(SeqId, std::span<const Token> /*history*/) const { return 0; }
 
+  // Whether its drafts grow while the target verifies their beginning.
+  virtual bool goes_on() const { return false; }
+
   // The server stops: a drafter that keeps what it learned in a file writes it now.
   virtual void Save() {}
 };

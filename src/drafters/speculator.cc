@@ -78,6 +78,7 @@ struct Speculator::State {
   Shape last_shape;  // of the step before
 
   // Scratch.
+  Proposal ahead;
   std::vector<Proposal*> asked;
   std::vector<SequenceOutlook> offers;        // by turn, with drafts
   std::vector<std::vector<double>> outlooks;  // by turn
@@ -124,6 +125,7 @@ struct Speculator::State {
   void Prepare(Seat& seat, const SpeculationTurn& turn, int max_tokens, double least_survival);
   double Ask(Seat& seat);
   void TakeBetter(Seat& seat, double row_price);
+  int DraftUnderway(const SpeculationTurn& turn);
   void Trim(int room);
   // A random draw that may be rejected is judged without a look at it.
   bool Blind(const Seat& seat, const Slot& slot) const { return slot.rejecting && seat.drafter->draws(); }
@@ -241,7 +243,7 @@ void Speculator::State::AskLookup(Seat& seat) {
   if (asked.empty()) return;
   Ask(seat);
   TakeBetter(seat, policy.LeastSurvival(PlainStep(), 0));
-  WaitFor(seat);
+  if (options.waits) WaitFor(seat);
 }
 
 // Waits for drafts that are on their way, if they are worth that.
@@ -459,6 +461,16 @@ void Speculator::State::TakeBetter(Seat& seat, double row_price) {
   }
 }
 
+// How many rows the turn's draft has to have to be what the engine has begun with; 0 if it is not that.
+int Speculator::State::DraftUnderway(const SpeculationTurn& turn) {
+  if (turn.underway.empty()) return 0;
+  const std::vector<DraftToken>& draft = SlotOf(turn.seq).draft.tokens;
+  const std::span<const Token> begun = turn.underway.subspan(1);
+  const auto same = [](Token token, const DraftToken& drafted) { return token == drafted.token; };
+  const bool agrees = begun.size() <= draft.size() && std::equal(begun.begin(), begun.end(), draft.begin(), same);
+  return agrees ? static_cast<int>(begun.size()) : 0;
+}
+
 // Cuts the drafts down to what is worth verifying in this step.
 void Speculator::State::Trim(int room) {
   offers = without_drafts;
@@ -474,12 +486,39 @@ void Speculator::State::Trim(int room) {
   } else {
     policy.ChooseRows(StepOf(offers), room, rows);
   }
+  if (turns.size() == 1) {
+    if (const int begun = std::min(DraftUnderway(turns[0]), room); begun > 0) rows[0] = begun;
+  }
   for (size_t i = 0; i < turns.size(); ++i) {
     Slot& slot = SlotOf(turns[i].seq);
     if (rows[i] < slot.n_min) rows[i] = 0;
     slot.draft.tokens.resize(static_cast<size_t>(rows[i]));
     if (!slot.draft.distributions.empty()) slot.draft.distributions.resize(static_cast<size_t>(rows[i]));
     draft_rows += rows[i];
+  }
+}
+
+void Speculator::LookAhead(SeqId seq, std::vector<Token>* ahead) {
+  State& state = *state_;
+  ahead->clear();
+  const auto turn = std::find_if(state.turns.begin(), state.turns.end(), [seq](const auto& t) { return t.seq == seq; });
+  if (turn == state.turns.end()) return;
+  const std::vector<DraftToken>& draft = state.SlotOf(seq).draft.tokens;
+  for (Seat& seat : state.seats) {
+    if (!seat.drafter->goes_on() || !state.MayAsk(seat, *turn)) continue;
+    Proposal& proposal = state.ahead;
+    proposal.seq = seq;
+    proposal.history = turn->history;
+    proposal.max_tokens = std::min(static_cast<int>(draft.size()) + state.SlotOf(seq).n_max, turn->room);
+    proposal.draft.Clear();
+    proposal.draft.tokens = draft;
+    Proposal* asked[] = {&proposal};
+    seat.drafter->Propose(asked);
+    if (proposal.draft.tokens.size() <= draft.size() + ahead->size()) continue;
+    ahead->clear();
+    for (size_t i = draft.size(); i < proposal.draft.tokens.size(); ++i) {
+      ahead->push_back(proposal.draft.tokens[i].token);
+    }
   }
 }
 
@@ -519,7 +558,9 @@ void Speculator::ObserveStep(double seconds) {
   const bool settled = state.curve.SwitchSeconds() == 0 || (in_a_row >= kStepsToSettle && one_part);
   // Whether an engine that fills gaps has filled these is its own affair.
   const bool known = step.groups == 1 || state.options.gap_filling == GapFilling::kNever;
-  if (settled && known) state.curve.Observe(state.parts, state.context, seconds);
+  const bool whole =
+      std::all_of(state.turns.begin(), state.turns.end(), [](const auto& t) { return t.underway.empty(); });
+  if (settled && known && whole) state.curve.Observe(state.parts, state.context, seconds);
   state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }
 

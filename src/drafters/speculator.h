@@ -32,6 +32,7 @@ struct SpeculatorOptions {
   int n_min = 0;                // shorter drafts are dropped
   float p_min = 0;              // a draft ends before the first token its drafter believes in less than this
   bool join = true;             // a draft that ends sure may be continued by another drafter
+  bool waits = true;            // a step may begin later, for a draft that is on its way
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
   double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
   RollbackCost rollback = {};   // what the target's memory can take back for nothing; costs are measured
@@ -44,6 +45,7 @@ struct SpeculationTurn {
   std::span<const Token> history;
   int room;      // draft tokens that fit before max_tokens or the context's end
   int rows = 1;  // it has anyway: its next one, and tokens that are decoded again after a rollback
+  std::span<const Token> underway = {};  // Engine::Underway
 };
 
 class Speculator {
@@ -60,6 +62,9 @@ class Speculator {
 
   // Chooses the drafts of a step. `other_rows`: rows of prompts in the same step; `room`: rows left in the batch.
   void Plan(std::span<const SpeculationTurn> turns, int other_rows, int room);
+
+  // While the step that Plan prepared is computed: what may come after the draft of `seq`, by now.
+  void LookAhead(SeqId seq, std::vector<Token>* ahead);
 
   // The step that Plan prepared failed: nothing was verified.
   void Drop(SeqId seq);

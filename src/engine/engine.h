@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -68,6 +69,9 @@ struct EngineInfo {
       exactness;  // "" if logits are independent of the batch's shape; else one sentence saying why they may not be
 };
 
+// What `seq` may go on with after its rows in the batch that is being decoded, as far as the caller can tell by now.
+using Foresight = std::function<void(SeqId seq, std::vector<Token>* ahead)>;
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -104,6 +108,14 @@ class Engine {
   // Requests to come may share the tokens in memory now: TruncateTo should be able to come back here later. Which of
   // these places are kept is up to the engine's memory for them.
   virtual void Remember(SeqId /*seq*/) {}
+
+  // An engine with hardware to spare begins with rows before they are asked for. It calls `foresight` from within
+  // Decode.
+  virtual void SetForesight(Foresight /*foresight*/) {}
+
+  // The last token of `text` and what may follow, as far as their rows are begun and so will be there sooner than
+  // others. Valid until the next Decode.
+  virtual std::span<const Token> Underway(SeqId /*seq*/, std::span<const Token> /*text*/) const { return {}; }
 
   // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on
   // error the sequence is empty. Only bytes from SaveSequence of the same model and settings are accepted.

@@ -37,6 +37,7 @@ class RemoteDrafter : public Drafter {
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
   double Due(SeqId seq, std::span<const Token> history) const override;
   bool draws() const override { return true; }
+  bool goes_on() const override { return true; }
 
  private:
   struct Conversation {

@@ -65,12 +65,14 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
     if (tokenizer.EndsGeneration(token)) end_token_bans_.emplace_back(token, -std::numeric_limits<float>::infinity());
   }
+  engine_.SetForesight([this](SeqId seq, std::vector<Token>* ahead) { speculator_->LookAhead(seq, ahead); });
   PublishStatus();
 }
 
 Scheduler::~Scheduler() {
   Drain(Duration::zero());
   if (thread_.joinable()) thread_.join();
+  engine_.SetForesight({});
 }
 
 bool Scheduler::Step() {
@@ -160,7 +162,8 @@ void Scheduler::Draft() {
     rows += turn.rows;
     if (!MaySpeculate(turn)) continue;
     const Sequence& sequence = *turn.sequence;
-    speculation_turns_.push_back({sequence.id, sequence.tokens, DraftRoom(sequence), turn.rows});
+    speculation_turns_.push_back(
+        {sequence.id, sequence.tokens, DraftRoom(sequence), turn.rows, engine_.Underway(sequence.id, sequence.tokens)});
     speculating_rows += turn.rows;
   }
   const EngineInfo& info = engine_.info();
@@ -238,6 +241,8 @@ Status Scheduler::Decode() {
   stats_.step_seconds.Observe(ms / 1000);
   stats_.step_rows.Observe(batch_.size());
   ++stats_.steps;
+  stats_.foreseen_steps += std::any_of(speculation_turns_.begin(), speculation_turns_.end(),
+                                       [](const SpeculationTurn& turn) { return !turn.underway.empty(); });
   stats_.rows += static_cast<uint64_t>(batch_.size());
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include "engine/fake_engine.h"
 #include "engine/fake_tokenizer.h"
+#include "engine/replicated_engine.h"
 #include "sampling/fake_filters.h"
 #include "scheduler/scheduler.h"
 
@@ -80,7 +81,7 @@ struct Answer {
 
 // Answers of all requests, submitted one after the other every few steps.
 std::vector<Answer> RunAll(const std::vector<GenerationRequest>& requests, std::unique_ptr<Speculator> speculator,
-                           const Clock& clock, FakeEngine& engine) {
+                           const Clock& clock, Engine& engine, SchedulerStats* stats = nullptr) {
   FakeTokenizer tokenizer;
   FakeFilterFactory filters;
   Scheduler scheduler(engine, tokenizer, filters, SchedulerOptions(), std::move(speculator), clock);
@@ -92,6 +93,7 @@ std::vector<Answer> RunAll(const std::vector<GenerationRequest>& requests, std::
   }
   while (scheduler.Step()) {
   }
+  if (stats != nullptr) *stats = scheduler.Stats();
   std::vector<Answer> answers;
   for (auto& generation : generations) {
     Chunk all;
@@ -141,6 +143,57 @@ RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecoding, ()) {
   const double right = *rc::gen::elementOf(std::vector<double>{0, 0.3, 0.8, 1});
   const int n_max = *rc::gen::inRange(1, 20);
   RC_ASSERT(RunAll(requests, Speculating(script, right, n_max, clock, salt), clock, engine) == expected);
+}
+
+// Has a line that it goes on with, and that is wrong at every `wrong_at`-th token.
+class GoingOnDrafter : public LeakyDrafter {
+ public:
+  GoingOnDrafter(FakeEngine::Script script, size_t wrong_at)
+      : LeakyDrafter(script, 1, 1), script_(std::move(script)), wrong_at_(wrong_at) {}
+
+  bool goes_on() const override { return true; }
+  void Propose(std::span<Proposal*> proposals) override {
+    for (Proposal* proposal : proposals) {
+      std::vector<Token> tokens(proposal->history.begin(), proposal->history.end());
+      for (const DraftToken& given : proposal->draft.tokens) tokens.push_back(given.token);
+      while (proposal->draft.size() < proposal->max_tokens) {
+        const Token next = tokens.size() % wrong_at_ == 0 ? 'x' : script_(tokens);
+        proposal->draft.tokens.push_back({next, 0.9f});
+        tokens.push_back(next);
+      }
+    }
+  }
+
+ private:
+  FakeEngine::Script script_;
+  size_t wrong_at_;
+};
+
+RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecodingWithReplicas, ()) {
+  const auto script = FakeEngine::Hashing(200);
+  std::vector<GenerationRequest> requests;
+  const int count = *rc::gen::inRange(1, 5);
+  for (int i = 0; i < count; ++i) {
+    requests.push_back(Request(std::string(*rc::gen::inRange<size_t>(1, 40), static_cast<char>('p' + i % 3)),
+                               *rc::gen::elementOf(std::vector<int>{-1, 0, 1, 2, 5, 30})));
+  }
+  const auto wrong_at = *rc::gen::elementOf(std::vector<size_t>{1, 3, 10, 1000});
+  ManualClock clock;
+  FakeEngine plain_engine(SmallEngine(), script), one(SmallEngine(), script), two(SmallEngine(), script);
+  const auto expected = RunAll(requests, nullptr, clock, plain_engine);
+
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<GoingOnDrafter>(script, wrong_at));
+  SpeculatorOptions options;
+  options.always = true;
+  options.n_max = *rc::gen::inRange(1, 6);
+  auto speculator =
+      std::make_unique<Speculator>(std::move(drafters), CostCurve(), options, SmallEngine().n_sequences, clock);
+  ReplicatedEngine engine({&one, &two});
+  SchedulerStats stats;
+  RC_ASSERT(RunAll(requests, std::move(speculator), clock, engine, &stats) == expected);
+  RC_CLASSIFY(stats.foreseen_steps > 0, "foreseen");
+  if (wrong_at == 1000 && count == 1 && requests[0].max_tokens == 30) RC_ASSERT(stats.foreseen_steps > 1u);
 }
 
 // The batches of an answer of `tokens` to a short prompt, with drafts of `n_max` tokens of which each is `right` or

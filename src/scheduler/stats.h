@@ -22,6 +22,7 @@ struct SchedulerStats {
   double prompt_seconds = 0;    // sum over requests
   double generate_seconds = 0;  // sum over requests
   uint64_t steps = 0;
+  uint64_t foreseen_steps = 0;                                                                // begun before their time
   uint64_t rows = 0;                                                                          // over all steps
   int running = 0;                                                                            // now
   int queued = 0;                                                                             // now

@@ -13,6 +13,7 @@ from harness import (
     BINARY,
     DEFAULT_MODEL,
     DRAFT_MODEL,
+    HYBRID_MODEL,
     Process,
     Server,
     assert_refused,
@@ -191,6 +192,17 @@ def test_eight_sequences_at_one_draft_server(plain):
         assert drafts.metrics()["outrider_draft_streams_refused_total"] == 0
 
 
+def test_another_copy_of_the_target_begins_with_what_comes_next(plain):
+    with DraftServer("-t", "1") as drafts, remote_server(drafts.address, "--replica", "none", "-t", "1") as server:
+        wait_until_drafting(server)
+        for prompt, fields in requests(12):
+            assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
+        assert server.metrics()["outrider_foreseen_steps_total"] > 0
+        asked = list(requests(8))
+        answers = at_once(4, lambda each: server.chat(each[0], **each[1]), asked)
+        assert [text_of(answer) for answer in answers] == [plain(*each) for each in asked]
+
+
 def test_a_prompt_travels_once(plain):
     long = "The harbour froze over in the winter of 1893, and nobody could leave. " * 40
     with DraftServer("-np", "1") as drafts, remote_server(drafts.address, "-np", "1", "-c", "4096") as server:
@@ -276,6 +288,9 @@ def test_bad_flags():
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:nowhere", saying="host:port")
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:127.0.0.1:1,nonsense=1", saying="nonsense")
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:127.0.0.1:1,cert=/nowhere", saying="/nowhere")
+    assert_refused("serve", "-m", DRAFT_MODEL, "--replica", "none", saying="--spec remote")
+    assert_refused("serve", "-m", HYBRID_MODEL, "--replica", "none", "--spec", "remote:127.0.0.1:1", saying="--replica")
+    assert_refused("serve", "-m", DRAFT_MODEL, "--replica", "CUDA9", "--spec", "remote:127.0.0.1:1", saying="CUDA9")
     assert_refused("draft", "-m", DRAFT_MODEL, "--listen", "nowhere", saying="host:port")
     assert_refused("draft", saying="-m")
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:127.0.0.1:1,token=schlüssel", saying="ASCII")

@@ -1,0 +1,292 @@
+#include "engine/replicated_engine.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace outrider {
+namespace {
+
+constexpr std::chrono::microseconds kGlance{500};  // between looks for more of a draft
+constexpr size_t kWindow = 4;                      // tokens with which another replica begins at once
+
+size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
+  const size_t shorter = std::min(a.size(), b.size());
+  const auto begin = a.begin(), end = begin + static_cast<std::ptrdiff_t>(shorter);
+  return static_cast<size_t>(std::mismatch(begin, end, b.begin()).first - begin);
+}
+
+bool OneSequence(const Batch& batch) {
+  return batch.rows().front().seq == batch.rows().back().seq;
+}
+
+}  // namespace
+
+// An engine, the thread that drives it, and what is in its memory. All but the thread's loop belongs to the caller's
+// thread.
+class ReplicatedEngine::Replica {
+ public:
+  explicit Replica(Engine& engine)
+      : engine_(engine), memory_(static_cast<size_t>(engine.info().n_sequences)), thread_([this] { Run(); }) {}
+
+  ~Replica() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // Idle replicas only. Begins with the rows of `batch`, which come after `texts`. `rows`: where in the last part each
+  // is.
+  void Begin(const Batch& batch, std::span<const std::vector<Token>> texts, std::vector<int>* rows) {
+    (void)Settle();  // rows that nobody asked for in the end
+    rows->clear();
+    parts_.assign(1, Batch());
+    Batch last;
+    int room = engine_.info().max_batch - batch.size();
+    const std::vector<BatchRow>& all = batch.rows();
+    for (size_t i = 0; i < all.size();) {
+      const SeqId seq = all[i].seq;
+      ReadUp(seq, texts[static_cast<size_t>(seq)], &room, &last);
+      if (i == 0) first_ = last.size();
+      for (; i < all.size() && all[i].seq == seq; ++i) {
+        rows->push_back(last.Add(all[i]));
+        MemoryOf(seq).push_back(all[i].token);
+      }
+    }
+    parts_.back() = std::move(last);
+    first_pos_ = all.front().pos;
+    seq_ = all.front().seq;
+    {
+      const std::lock_guard lock(mutex_);
+      running_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  bool running() const {
+    const std::lock_guard lock(mutex_);
+    return running_;
+  }
+
+  // Whether it is done.
+  bool WaitFor(Duration duration) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, duration, [this] { return !running_; });
+  }
+
+  // Of a replica that is done. Memory that a failure left in doubt is given up.
+  Status Settle() {
+    assert(!running());
+    const Status status = std::exchange(status_, Status());
+    foresees_from_ = kNothing;
+    if (status.ok()) return status;
+    for (const Batch& part : parts_) {
+      for (const BatchRow& row : part.rows()) {
+        engine_.TruncateTo(row.seq, 0);
+        MemoryOf(row.seq).clear();
+      }
+    }
+    return status;
+  }
+
+  // The rows it was given last are foreseen: those at `from` and after it have logits.
+  void Foresees(Pos from) { foresees_from_ = from; }
+
+  // The tokens of `seq` that it foresaw, if they begin with `text`; all of them.
+  std::span<const Token> Foreseen(SeqId seq, std::span<const Token> text) const {
+    const std::span<const Token> memory = memory_[static_cast<size_t>(seq)];
+    const bool about_it = foresees_from_ != kNothing && seq == seq_ && memory.size() >= text.size();
+    return about_it && CommonPrefix(memory, text) == text.size() ? memory : std::span<const Token>();
+  }
+  Pos foresees_from() const { return foresees_from_; }
+
+  // Of rows of one sequence.
+  int RowAt(Pos pos) const { return first_ + pos - first_pos_; }
+
+  std::span<const Token> memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
+  std::span<const float> Logits(int row) { return engine_.Logits(row); }
+
+ private:
+  static constexpr Pos kNothing = -1;
+
+  std::vector<Token>& MemoryOf(SeqId seq) { return memory_[static_cast<size_t>(seq)]; }
+
+  // Drops what is not in `text` and adds what is missing: to `last` as far as there is room, else as parts before it.
+  void ReadUp(SeqId seq, std::span<const Token> text, int* room, Batch* last) {
+    std::vector<Token>& memory = MemoryOf(seq);
+    memory.resize(CommonPrefix(memory, text));
+    engine_.TruncateTo(seq, static_cast<Pos>(memory.size()));
+    const auto missing = static_cast<int>(text.size() - memory.size());
+    const bool rides = missing <= *room;
+    if (rides) *room -= missing;
+    while (memory.size() < text.size()) {
+      Batch& part = rides ? *last : parts_.back();
+      part.Add({text[memory.size()], static_cast<Pos>(memory.size()), seq, false});
+      memory.push_back(text[memory.size()]);
+      if (!rides && (part.size() == engine_.info().max_batch || memory.size() == text.size())) parts_.emplace_back();
+    }
+  }
+
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return running_ || stopping_; });
+      if (stopping_) return;
+      lock.unlock();
+      Status status;
+      for (size_t i = 0; status.ok() && i < parts_.size(); ++i) status = engine_.Decode(parts_[i]);
+      lock.lock();
+      status_ = std::move(status);
+      running_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  Engine& engine_;
+  std::vector<std::vector<Token>> memory_;  // by sequence, with the rows underway
+  SeqId seq_ = 0;                           // of the first row it was given last
+  int first_ = 0;                           // where that is in the last part
+  Pos first_pos_ = 0;
+  Pos foresees_from_ = kNothing;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool running_ = false, stopping_ = false;
+  // While running, these are the thread's; else the caller's.
+  std::vector<Batch> parts_;
+  Status status_;
+
+  std::thread thread_;
+};
+
+ReplicatedEngine::ReplicatedEngine(const std::vector<Engine*>& replicas)
+    : info_(replicas.front()->info()), texts_(static_cast<size_t>(info_.n_sequences)) {
+  assert(info_.rollback == Rollback::kDropCells && "a replica could not be brought up to the text");
+  for (Engine* engine : replicas) replicas_.push_back(std::make_unique<Replica>(*engine));
+}
+
+ReplicatedEngine::~ReplicatedEngine() = default;
+
+Status ReplicatedEngine::Decode(const Batch& batch) {
+  const TimePoint start = Clock::Real().Now();
+  Replica* const begun = FindBegun(batch);
+  if (begun != nullptr) {
+    rows_.clear();
+    for (const BatchRow& row : batch.rows()) rows_.push_back(begun->RowAt(row.pos));
+  }
+  serving_ = begun != nullptr ? begun : &ChooseIdle(batch);
+  if (begun == nullptr) serving_->Begin(batch, texts_, &rows_);
+  const bool may_look = foresight_ && OneSequence(batch) && batch.rows().back().wants_logits;
+  do {
+    if (may_look) LookAhead(batch, start);
+  } while (!serving_->WaitFor(may_look ? Duration(kGlance) : std::chrono::hours(1)));
+  Status status = serving_->Settle();
+  if (!status.ok()) return begun != nullptr ? Decode(batch) : status;  // nobody had asked for what failed
+  for (const BatchRow& row : batch.rows()) texts_[static_cast<size_t>(row.seq)].push_back(row.token);
+  if (begun == nullptr && may_look) usual_time_ += (Clock::Real().Now() - start - usual_time_) / 4;
+  return {};
+}
+
+// The replica that was given these very rows before they were asked for, if there is one.
+ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
+  if (!OneSequence(batch)) return nullptr;
+  const BatchRow& first = batch.rows().front();
+  assumed_ = texts_[static_cast<size_t>(first.seq)];
+  for (const BatchRow& row : batch.rows()) assumed_.push_back(row.token);
+  for (const auto& replica : replicas_) {
+    if (!replica->Foreseen(first.seq, assumed_).empty() && replica->foresees_from() <= first.pos) return replica.get();
+  }
+  return nullptr;
+}
+
+// The one that lacks least. There always is one: others are foreseeing, but never all.
+ReplicatedEngine::Replica& ReplicatedEngine::ChooseIdle(const Batch& batch) {
+  const SeqId seq = batch.rows().front().seq;
+  Replica* best = nullptr;
+  size_t most = 0;
+  for (const auto& replica : replicas_) {
+    if (replica->running()) continue;
+    const size_t known = CommonPrefix(replica->memory(seq), texts_[static_cast<size_t>(seq)]);
+    if (best != nullptr && known <= most) continue;
+    best = replica.get();
+    most = known;
+  }
+  assert(best != nullptr);
+  return *best;
+}
+
+// Lets an idle replica begin with what is known to come after `batch`, as soon as that is worth a step: a few tokens,
+// or any, half a step after the last began.
+void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
+  const SeqId seq = batch.rows().front().seq;
+  const auto may_begin = [&](const Replica& replica) { return &replica != serving_ && !replica.running(); };
+  if (std::none_of(replicas_.begin(), replicas_.end(), [&](const auto& r) { return may_begin(*r); })) return;
+  foresight_(seq, &ahead_);
+  if (ahead_.empty()) return;
+  const std::vector<Token>& text = texts_[static_cast<size_t>(seq)];
+  assumed_ = text;
+  for (const BatchRow& row : batch.rows()) assumed_.push_back(row.token);
+  const size_t verified = assumed_.size();
+  assumed_.insert(assumed_.end(), ahead_.begin(), ahead_.end());
+
+  size_t begun = verified;
+  Replica* idle = nullptr;
+  for (const auto& replica : replicas_) {
+    if (replica.get() == serving_) continue;
+    const auto right = std::span<const Token>(assumed_).first(verified);
+    if (const auto foreseen = replica->Foreseen(seq, right); foreseen.size() > verified) {
+      begun = std::max(begun, CommonPrefix(foreseen, assumed_));
+    } else if (may_begin(*replica)) {
+      idle = replica.get();
+    }
+  }
+  const auto end =
+      std::min({assumed_.size(), text.size() + static_cast<size_t>(info_.max_batch),
+                begun + static_cast<size_t>(info_.max_outputs), static_cast<size_t>(info_.sequence_length)});
+  const size_t fresh = end - std::min(end, begun);
+  const bool late = Clock::Real().Now() - begun_at > usual_time_ / 2;
+  if (idle == nullptr || fresh == 0 || (fresh < kWindow && !late)) return;
+  foreseen_.Clear();
+  for (size_t pos = text.size(); pos < end; ++pos) {
+    foreseen_.Add({assumed_[pos], static_cast<Pos>(pos), seq, pos >= begun});
+  }
+  std::vector<int> rows;
+  idle->Begin(foreseen_, texts_, &rows);
+  idle->Foresees(static_cast<Pos>(begun));
+}
+
+std::span<const float> ReplicatedEngine::Logits(int row) {
+  return serving_->Logits(rows_[static_cast<size_t>(row)]);
+}
+
+Pos ReplicatedEngine::TruncateTo(SeqId seq, Pos length) {
+  std::vector<Token>& text = texts_[static_cast<size_t>(seq)];
+  text.resize(std::min(text.size(), static_cast<size_t>(length)));
+  return static_cast<Pos>(text.size());
+}
+
+std::span<const Token> ReplicatedEngine::Underway(SeqId seq, std::span<const Token> text) const {
+  for (const auto& replica : replicas_) {
+    const std::span<const Token> foreseen = replica->Foreseen(seq, text);
+    if (!foreseen.empty() && replica->foresees_from() < static_cast<Pos>(text.size())) {
+      return foreseen.subspan(text.size() - 1);
+    }
+  }
+  return {};
+}
+
+Result<std::vector<uint8_t>> ReplicatedEngine::SaveSequence(SeqId) {
+  return Unsupported("slots cannot be saved while there are replicas of the model (--replica)");
+}
+
+Status ReplicatedEngine::RestoreSequence(SeqId, std::span<const uint8_t>, Pos) {
+  return Unsupported("slots cannot be restored while there are replicas of the model (--replica)");
+}
+
+}  // namespace outrider

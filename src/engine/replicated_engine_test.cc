@@ -1,0 +1,253 @@
+#include "engine/replicated_engine.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/fake_engine.h"
+
+namespace outrider {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kVocabulary = 40;
+
+EngineInfo Info() {
+  EngineInfo info;
+  info.n_vocab = kVocabulary;
+  info.n_sequences = 2;
+  info.sequence_length = 90;
+  info.max_batch = 16;
+  info.micro_batch = 16;
+  info.max_outputs = 8;
+  return info;
+}
+
+// Decodes only while the gate is open.
+class GatedEngine : public FakeEngine {
+ public:
+  GatedEngine() : FakeEngine(Info(), Hashing(kVocabulary)) {}
+
+  Status Decode(const Batch& batch) override {
+    std::unique_lock lock(mutex_);
+    ++begun_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    return FakeEngine::Decode(batch);
+  }
+
+  void Open(bool open) {
+    const std::lock_guard lock(mutex_);
+    open_ = open;
+    changed_.notify_all();
+  }
+  bool WaitUntilBegun(int batches) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, [&] { return begun_ >= batches; });
+  }
+  int begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int begun_ = 0;
+  bool open_ = true;
+};
+
+// Rows for `tokens` of `seq`, the last `asking` of which want logits.
+Batch Rows(const Engine& engine, const std::vector<Token>& tokens, int asking, SeqId seq = 0) {
+  Batch batch;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool asks = i + static_cast<size_t>(asking) >= tokens.size();
+    batch.Add({tokens[i], engine.Length(seq) + static_cast<Pos>(i), seq, asks});
+  }
+  return batch;
+}
+
+Token Favourite(Engine& engine, int row) {
+  const auto logits = engine.Logits(row);
+  return static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// The tokens that the model itself would say after `text`.
+std::vector<Token> Truth(std::vector<Token> text, int count) {
+  const auto script = FakeEngine::Hashing(kVocabulary);
+  std::vector<Token> truth;
+  for (int i = 0; i < count; ++i) text.push_back(truth.emplace_back(script(text)));
+  return truth;
+}
+
+class ReplicatedEngineTest : public testing::Test {
+ protected:
+  // A text of one token, and the model's own continuation of it.
+  const std::vector<Token> truth = Truth({7}, 40);
+  GatedEngine first, second;
+  ReplicatedEngine engine{{&first, &second}};
+};
+
+TEST_F(ReplicatedEngineTest, WhatComesNextIsBegunBeforeTheStepIsOver) {
+  const std::vector<Token> draft(truth.begin(), truth.begin() + 3), ahead(truth.begin() + 3, truth.begin() + 9);
+  first.Open(false);
+  engine.SetForesight([&](SeqId seq, std::vector<Token>* tokens) {
+    EXPECT_EQ(seq, 0);
+    *tokens = ahead;
+    if (second.begun() > 0) first.Open(true);  // the step ends only after the other replica has begun
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7, draft[0], draft[1], draft[2]}, 4)).ok());
+  EXPECT_EQ(Favourite(engine, 3), ahead[0]);
+
+  std::vector<Token> text = {7};
+  text.insert(text.end(), truth.begin(), truth.begin() + 4);
+  const auto underway = engine.Underway(0, text);
+  EXPECT_EQ(std::vector<Token>(underway.begin(), underway.end()), ahead);
+
+  engine.SetForesight({});
+  ASSERT_TRUE(engine.Decode(Rows(engine, ahead, 6)).ok());
+  for (int row = 0; row < 6; ++row) EXPECT_EQ(Favourite(engine, row), truth[static_cast<size_t>(row) + 4]);
+  EXPECT_EQ(first.batches().size(), 1u);
+  EXPECT_EQ(second.batches().size(), 1u);
+  EXPECT_EQ(engine.Length(0), 10);
+}
+
+TEST_F(ReplicatedEngineTest, AWrongForesightIsForgotten) {
+  const std::vector<Token> wrong = {1, 2, 3, 4, 5};
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { *tokens = wrong; });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  ASSERT_TRUE(second.WaitUntilBegun(1));
+  EXPECT_TRUE(engine.Underway(0, std::vector<Token>{7, truth[0]}).empty());
+  engine.SetForesight({});
+  ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0]}, 1)).ok());
+  EXPECT_EQ(Favourite(engine, 0), truth[1]);
+  EXPECT_EQ(first.batches().size(), 2u) << "the replica with the text goes on";
+}
+
+TEST_F(ReplicatedEngineTest, FewTokensAreNotLeftForEver) {
+  first.Open(false);
+  int looks = 0;
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+    tokens->assign(truth.begin(), truth.begin() + 2);
+    if (second.begun() > 0 || ++looks > 2000) first.Open(true);
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  EXPECT_TRUE(second.WaitUntilBegun(1));
+}
+
+TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotForeseen) {
+  engine.SetForesight([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "asked"; });
+  Batch batch;
+  batch.Add({7, 0, 0, true});
+  batch.Add({8, 0, 1, true});
+  ASSERT_TRUE(engine.Decode(batch).ok());
+  EXPECT_EQ(Favourite(engine, 1), Truth({8}, 1)[0]);
+}
+
+TEST_F(ReplicatedEngineTest, ALongTextIsReadInSeveralBatches) {
+  std::vector<Token> text;
+  for (int part = 0; part < 4; ++part) {
+    const std::vector<Token> tokens(15, part);
+    ASSERT_TRUE(engine.Decode(Rows(engine, tokens, 0)).ok());
+    text.insert(text.end(), tokens.begin(), tokens.end());
+  }
+  const std::vector<Token> next = Truth(text, 8);
+  first.Open(false);
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+    tokens->assign(next.begin() + 1, next.end());
+    if (second.begun() == 5) first.Open(true);
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {next[0]}, 1)).ok());
+  EXPECT_EQ(second.batches().size(), 5u) << "60 tokens in batches of 16, then those to verify";
+  engine.SetForesight({});
+  ASSERT_TRUE(engine.Decode(Rows(engine, {next[1], next[2]}, 2)).ok());
+  EXPECT_EQ(Favourite(engine, 0), next[2]);
+  EXPECT_EQ(Favourite(engine, 1), next[3]);
+}
+
+TEST_F(ReplicatedEngineTest, AFailureWhileForeseeingCostsNothing) {
+  second.FailWhile([](const Batch&) { return true; });
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin(), truth.begin() + 5); });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  ASSERT_TRUE(second.WaitUntilBegun(1));
+  engine.SetForesight({});
+  ASSERT_FALSE(engine.Underway(0, std::vector<Token>{7, truth[0]}).empty());
+  ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0], truth[1]}, 2)).ok());
+  EXPECT_EQ(Favourite(engine, 1), truth[2]);
+  EXPECT_EQ(engine.Length(0), 3);
+}
+
+TEST_F(ReplicatedEngineTest, AFailedStepIsTheCallersBusiness) {
+  ASSERT_TRUE(engine.Decode(Rows(engine, {9}, 1, 1)).ok());
+  first.FailWhile([](const Batch&) { return true; });
+  EXPECT_FALSE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  first.FailWhile(nullptr);
+  EXPECT_EQ(engine.TruncateTo(0, 0), 0);
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  EXPECT_EQ(Favourite(engine, 0), truth[0]);
+  ASSERT_TRUE(engine.Decode(Rows(engine, {Truth({9}, 1)[0]}, 1, 1)).ok());
+  EXPECT_EQ(Favourite(engine, 0), Truth({9}, 2)[1]) << "other sequences are as before";
+}
+
+// Whatever is foreseen, rightly or wrongly: the logits are those of one engine.
+RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
+  GatedEngine replicas[3];
+  ReplicatedEngine engine({&replicas[0], &replicas[1], &replicas[2]});
+  std::vector<std::vector<Token>> texts(2);
+  const auto token = rc::gen::inRange<Token>(0, kVocabulary);
+  std::vector<Token> foreseen;
+  engine.SetForesight([&](SeqId, std::vector<Token>* ahead) { *ahead = foreseen; });
+  const auto script = FakeEngine::Hashing(kVocabulary);
+  const int steps = *rc::gen::inRange(1, 30);
+  for (int step = 0; step < steps; ++step) {
+    Batch batch;
+    std::vector<std::vector<Token>> after = texts;
+    const bool both = *rc::gen::weightedElement<bool>({{4, false}, {1, true}});
+    const SeqId alone = *rc::gen::inRange(0, 2);
+    for (SeqId seq = 0; seq < 2; ++seq) {
+      std::vector<Token>& text = after[static_cast<size_t>(seq)];
+      if ((!both && seq != alone) || text.size() > 70) continue;
+      const int rows = *rc::gen::inRange(1, 5);
+      for (int i = 0; i < rows; ++i) {
+        // As if drafted: what was foreseen, what the model says, or something else.
+        const int kind = *rc::gen::inRange(0, 4);
+        const auto place = static_cast<size_t>(i);
+        const Token said = text.empty() ? 0 : script(text);
+        const Token next = kind == 0 ? *token : kind == 1 && place < foreseen.size() ? foreseen[place] : said;
+        batch.Add({next, static_cast<Pos>(text.size()), seq, true});
+        text.push_back(next);
+      }
+    }
+    if (batch.empty()) continue;
+    // What may come after it.
+    std::vector<Token> beyond = after[static_cast<size_t>(batch.rows().back().seq)];
+    foreseen.clear();
+    const int length = *rc::gen::inRange(0, 12);
+    for (int i = 0; i < length; ++i) {
+      const bool right = *rc::gen::weightedElement<bool>({{8, true}, {1, false}});
+      beyond.push_back(foreseen.emplace_back(right ? script(beyond) : *token));
+    }
+    RC_ASSERT(engine.Decode(batch).ok());
+    for (int row = 0; row < batch.size(); ++row) {
+      const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
+      const std::vector<Token>& text = after[static_cast<size_t>(its.seq)];
+      RC_ASSERT(Favourite(engine, row) == script(std::span(text).first(static_cast<size_t>(its.pos) + 1)));
+    }
+    texts = after;
+    for (SeqId seq = 0; seq < 2; ++seq) {
+      std::vector<Token>& text = texts[static_cast<size_t>(seq)];
+      RC_ASSERT(engine.Length(seq) == static_cast<Pos>(text.size()));
+      if (text.size() > 2 && *rc::gen::inRange(0, 3) == 0) {
+        text.resize(text.size() - 2);
+        RC_ASSERT(engine.TruncateTo(seq, static_cast<Pos>(text.size())) == static_cast<Pos>(text.size()));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider
