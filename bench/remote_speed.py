@@ -4,6 +4,7 @@
 Starts a draft server, the target, and Toxiproxy between them, on this machine. Each prompt is answered without the draft server, and with it at
 every round trip, before the next prompt, in rotating order. One thread for each side, so that they do not take each other's cores.
 With --networks the networks are bad in other ways instead, and what is told is whether that makes answers slower than without.
+With --replica a second server, with another copy of the target, answers each prompt at each round trip, too.
 
   bench/remote_speed.py --model big.gguf --draft models/smollm2-draft-16m.gguf --outrider build/release/bin/outrider \\
       --toxiproxy ~/.cache/outrider/toxiproxy-v2.5.0 --prompts bench/prompts.jsonl --rtt 0,5,10,20,40,80,100
@@ -134,10 +135,13 @@ def main() -> int:
     parser.add_argument("--prompts", required=True)
     parser.add_argument("--rtt", type=lambda text: [float(part) for part in text.split(",")], default=[0, 5, 10, 20, 40, 80, 100])
     parser.add_argument("--networks", action="store_true", help="bad networks instead of round trips")
+    parser.add_argument("--replica", help="devices of another copy of the target, as outrider serve takes them")
     parser.add_argument("--count", type=int, default=6, help="prompts")
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--threads", type=int, default=1, help="of the target")
     options = parser.parse_args()
+    if options.networks and options.replica:
+        parser.error("--replica is measured over round trips, not on bad networks")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # what was started is stopped too
     prompts = [json.loads(line)["turns"][0] for line in Path(options.prompts).read_text().splitlines()]
     prompts = prompts[:: max(1, len(prompts) // options.count)][: options.count]
@@ -151,23 +155,27 @@ def main() -> int:
     counter = Counter(("127.0.0.1", 18191))
     proxy = Proxy(options.toxiproxy, counter.address, log)
     flags = ["-t", str(options.threads), "-np", "1", "-c", "4096"]
-    server = Server("outrider", [options.outrider, "serve", "-m", options.model, "--spec", f"remote:127.0.0.1:{proxy.port}", *flags], folder)
-    server.wait_ready()
+    command = [options.outrider, "serve", "-m", options.model, "--spec", f"remote:127.0.0.1:{proxy.port}", *flags]
+    server = Server("outrider", command, folder)
+    replicated = Server("replicated", [*command, "--replica", options.replica], folder) if options.replica else None
+    servers = [each for each in (server, replicated) if each]
+    for each in servers:
+        each.wait_ready()
 
     def request(prompt: str, speculate: bool) -> dict:
         return {"messages": [{"role": "user", "content": prompt}], "max_tokens": options.tokens, "temperature": 0,
                 "cache_prompt": False, "speculative": {"enabled": speculate}}  # fmt: skip
 
-    def ask(prompt: str, speculate: bool) -> dict:
-        answer = server.http.post("/v1/chat/completions", json=request(prompt, speculate))
+    def ask(prompt: str, speculate: bool, of: Server = server) -> dict:
+        answer = of.http.post("/v1/chat/completions", json=request(prompt, speculate))
         answer.raise_for_status()
         return {**answer.json()["timings"], "text": answer.json()["choices"][0]["message"]["content"]}
 
-    def learn(prompt: str, runs: Runs):
+    def learn(prompt: str, runs: Runs, of: Server = server):
         """An answer by which the network is learned, and what travels for it once it flows."""
         body = {**request(prompt, True), "stream": True}
         pieces, before = 0, (0.0, 0.0)
-        with server.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+        with of.http.stream("POST", "/v1/chat/completions", json=body) as answer:
             for line in answer.iter_lines():
                 pieces += '"content"' in line
                 if pieces == FLOWING and before == (0.0, 0.0):
@@ -184,6 +192,7 @@ def main() -> int:
     if options.networks:
         conditions = NETWORKS
     runs = {name: Runs() for name in conditions}
+    runs_replicated = {name: Runs() for name in conditions}
     plain = Runs()
     try:
         for turn, prompt in enumerate(prompts):
@@ -194,6 +203,10 @@ def main() -> int:
                 learn(prompt, runs[name])
                 runs[name].add(ask(prompt, True))
                 assert runs[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
+                if replicated:
+                    learn(prompt, runs_replicated[name], replicated)
+                    runs_replicated[name].add(ask(prompt, True, replicated))
+                    assert runs_replicated[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
             print(f"{turn + 1} of {len(prompts)} prompts", end="\r", file=sys.stderr, flush=True)
         base = next(iter(runs.values()))
         if options.networks:
@@ -209,8 +222,15 @@ def main() -> int:
             predicted = base.total("predicted_n") / (base.total("predicted_ms") + base.wrong_drafts() * wait) * 1000
             print(f"| {rtt:g} | {each.speed():.1f} | {each.speed() / plain.speed():.2f} | {each.speed() / base.speed():.2f} | {predicted:.1f} | "
                   f"{each.total('draft_n_accepted')} of {each.total('draft_n')} | {each.bytes / max(each.drafted, 1):.1f} |")  # fmt: skip
+        if replicated:
+            print("\n| round trip, ms | t/s | with another copy of the target | of without, prompt by prompt |\n|---|---|---|---|")
+            for name, each in runs_replicated.items():
+                ratios = sorted(each.ratios(runs[name]))
+                print(f"| {name} | {runs[name].speed():.1f} | {each.speed():.1f} ({each.speed() / runs[name].speed():.2f}) | "
+                      f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {ratios[len(ratios) // 2]:.2f} |")  # fmt: skip
     finally:
-        server.stop()
+        for each in servers:
+            each.stop()
         proxy.stop()
         draft.terminate()
         draft.wait()

@@ -315,13 +315,14 @@ Status CheckTarget(const ServeOptions& options, Target& target, bool* kept) {
 
 Status Check(ServeOptions options, bool* kept) {
   SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kError);
+  if (!options.replica.empty()) {
+    return InvalidArgument(
+        "outrider check is about one copy of the model; outrider serve compares them when it starts");
+  }
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
   auto loaded = Target::Load(options.model, options.context, /*learn=*/false);
   if (!loaded.ok()) return loaded.status();
   Target& target = **loaded;
-  if (!options.replica.empty()) {
-    if (Status status = target.AddReplica(options.replica); !status.ok()) return status;
-  }
   fmt::print("{}\n{}, {}{}\n\n", VersionLine(), options.model.path, target.model()->Description(),
              target.padded() ? ", every step padded to one shape" : "");
 

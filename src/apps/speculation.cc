@@ -117,7 +117,6 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
     speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
   }
   settings.policy.gap_filling = info.gap_filling;
-  settings.policy.waits = !target.replicated();  // another copy begins with the draft when it is there
   if (info.rollback != Rollback::kDropCells) settings.policy.rollback = {info.device_snapshots, 0};
   speculation->speculator_ =
       std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy, info.n_sequences);
@@ -131,7 +130,9 @@ Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& 
   model.kernel_trials = target.options().kernel_trials;
   ContextOptions context = settings.draft_context;
   context.n_sequences = info.n_sequences;
-  auto loaded = LoadedDraftModel::Load(model, context, info.sequence_length, &target.unpadded());
+  // With another copy of the target, one of them may compute at any time.
+  const LlamaEngine* partner = target.replicated() ? nullptr : &target.unpadded();
+  auto loaded = LoadedDraftModel::Load(model, context, info.sequence_length, partner);
   if (!loaded.ok()) return loaded.status();
   draft_ = std::move(*loaded);
   return {};

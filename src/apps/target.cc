@@ -40,20 +40,29 @@ std::string Build() {
   return fmt::format("{} {} {}", VersionLine(), size, time);
 }
 
-// Logits after a few tokens, decoded at once and then one more.
+// Logits of steps of several widths, after tokens enough for a kernel to change.
 Result<std::vector<float>> SampleLogits(Engine& engine) {
-  constexpr Pos kTokens = 6;
+  constexpr Pos kTokens = 250;
+  const EngineInfo& info = engine.info();
   std::vector<float> all;
   Batch batch;
-  for (const Pos end : {kTokens, kTokens + 1}) {
+  const auto decode = [&](Pos rows, bool ask) {
     batch.Clear();
-    for (Pos pos = engine.Length(0); pos < end; ++pos)
-      batch.Add({(pos * 31 + 7) % engine.info().n_vocab, pos, 0, true});
-    if (Status status = engine.Decode(batch); !status.ok()) return status;
-    for (int row = 0; row < batch.size(); ++row) {
+    const Pos begin = engine.Length(0), end = std::min(begin + rows, info.sequence_length);
+    for (Pos pos = begin; pos < end; ++pos) batch.Add({(pos * 31 + 7) % info.n_vocab, pos, 0, ask});
+    Status status = batch.empty() ? Status() : engine.Decode(batch);
+    for (int row = 0; ask && status.ok() && row < batch.size(); ++row) {
       const std::span<const float> logits = engine.Logits(row);
       all.insert(all.end(), logits.begin(), logits.end());
     }
+    return status;
+  };
+  const Pos before = std::min(kTokens, info.sequence_length / 2);
+  while (engine.Length(0) < before) {
+    if (Status status = decode(std::min(before - engine.Length(0), info.max_batch), false); !status.ok()) return status;
+  }
+  for (const int width : {1, 2, 3, 4, 8, 16}) {
+    if (Status status = decode(std::min({width, info.max_batch, info.max_outputs}), true); !status.ok()) return status;
   }
   engine.TruncateTo(0, 0);
   return all;

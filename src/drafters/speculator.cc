@@ -243,7 +243,7 @@ void Speculator::State::AskLookup(Seat& seat) {
   if (asked.empty()) return;
   Ask(seat);
   TakeBetter(seat, policy.LeastSurvival(PlainStep(), 0));
-  if (options.waits) WaitFor(seat);
+  WaitFor(seat);
 }
 
 // Waits for drafts that are on their way, if they are worth that.
@@ -478,16 +478,16 @@ void Speculator::State::Trim(int room) {
     offers[i].survival = SlotOf(turns[i].seq).DraftSurvival();
   }
   rows.assign(turns.size(), 0);
-  if (options.always) {
+  const bool alone = turns.size() == 1 && prompt_rows == 0;
+  if (const int begun = alone ? std::min(DraftUnderway(turns[0]), room) : 0; begun > 0) {
+    rows[0] = begun;
+  } else if (options.always) {
     for (size_t i = 0; i < turns.size(); ++i) {
       rows[i] = std::min(static_cast<int>(offers[i].survival.size()), room);
       room -= rows[i];
     }
   } else {
     policy.ChooseRows(StepOf(offers), room, rows);
-  }
-  if (turns.size() == 1) {
-    if (const int begun = std::min(DraftUnderway(turns[0]), room); begun > 0) rows[0] = begun;
   }
   for (size_t i = 0; i < turns.size(); ++i) {
     Slot& slot = SlotOf(turns[i].seq);
@@ -530,7 +530,7 @@ const Draft& Speculator::draft(SeqId seq) const {
   return state_->SlotOf(seq).draft;
 }
 
-void Speculator::ObserveStep(double seconds) {
+void Speculator::ObserveStep(double seconds, bool whole) {
   State& state = *state_;
   state.stepping_seconds += seconds + state.draft_seconds;
   // What looked too dear once is tried again in the end.
@@ -558,8 +558,6 @@ void Speculator::ObserveStep(double seconds) {
   const bool settled = state.curve.SwitchSeconds() == 0 || (in_a_row >= kStepsToSettle && one_part);
   // Whether an engine that fills gaps has filled these is its own affair.
   const bool known = step.groups == 1 || state.options.gap_filling == GapFilling::kNever;
-  const bool whole =
-      std::all_of(state.turns.begin(), state.turns.end(), [](const auto& t) { return t.underway.empty(); });
   if (settled && known && whole) state.curve.Observe(state.parts, state.context, seconds);
   state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }

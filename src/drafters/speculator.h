@@ -32,7 +32,6 @@ struct SpeculatorOptions {
   int n_min = 0;                // shorter drafts are dropped
   float p_min = 0;              // a draft ends before the first token its drafter believes in less than this
   bool join = true;             // a draft that ends sure may be continued by another drafter
-  bool waits = true;            // a step may begin later, for a draft that is on its way
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
   double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
   RollbackCost rollback = {};   // what the target's memory can take back for nothing; costs are measured
@@ -72,8 +71,9 @@ class Speculator {
   // What Plan chose for `seq`; empty unless it was in the last Plan. Valid until the next call for `seq`.
   const Draft& draft(SeqId seq) const;
 
-  // The step that Plan prepared took `seconds` (decoding, and drawing from its rows).
-  void ObserveStep(double seconds);
+  // The step that Plan prepared took `seconds` (decoding, and drawing from its rows). `whole`: none of it was done
+  // before.
+  void ObserveStep(double seconds, bool whole = true);
 
   // What taking back costs where it is not free: saving a state before a draft, restoring one.
   void ObserveSave(double seconds);

@@ -117,6 +117,9 @@ class Engine {
   // others. Valid until the next Decode.
   virtual std::span<const Token> Underway(SeqId /*seq*/, std::span<const Token> /*text*/) const { return {}; }
 
+  // Whether the rows of the last Decode had been begun before it.
+  virtual bool WasUnderway() const { return false; }
+
   // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on
   // error the sequence is empty. Only bytes from SaveSequence of the same model and settings are accepted.
   virtual Result<std::vector<uint8_t>> SaveSequence(SeqId seq) = 0;

@@ -1,17 +1,22 @@
 #include "engine/replicated_engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "base/log.h"
+
 namespace outrider {
 namespace {
 
 constexpr std::chrono::microseconds kGlance{500};  // between looks for more of a draft
 constexpr size_t kWindow = 4;                      // tokens with which another replica begins at once
+constexpr size_t kLeast = 2;                       // and later: one alone would save no step
+constexpr size_t kMostRiding = 32;                 // tokens that a replica may lack and still foresee
 
 size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
   const size_t shorter = std::min(a.size(), b.size());
@@ -80,12 +85,22 @@ class ReplicatedEngine::Replica {
     return changed_.wait_for(lock, duration, [this] { return !running_; });
   }
 
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !running_; });
+  }
+
   // Of a replica that is done. Memory that a failure left in doubt is given up.
   Status Settle() {
     assert(!running());
-    const Status status = std::exchange(status_, Status());
+    Status status = std::exchange(status_, Status());
+    const bool asked_for = !std::exchange(ahead_of_time_, false);
     foresees_from_ = kNothing;
     if (status.ok()) return status;
+    if (!asked_for) {
+      LogError("another copy of the model failed, and is left alone from now on: {}", status.message());
+      left_alone_ = true;
+    }
     for (const Batch& part : parts_) {
       for (const BatchRow& row : part.rows()) {
         engine_.TruncateTo(row.seq, 0);
@@ -95,8 +110,16 @@ class ReplicatedEngine::Replica {
     return status;
   }
 
-  // The rows it was given last are foreseen: those at `from` and after it have logits.
+  // The rows it was given last were not asked for. Those at `from` and after it have logits.
+  void WorksAhead() { ahead_of_time_ = true; }
   void Foresees(Pos from) { foresees_from_ = from; }
+
+  // Whether it may be given rows.
+  bool Idle() {
+    if (running()) return false;
+    if (!status_.ok()) (void)Settle();
+    return !left_alone_;
+  }
 
   // The tokens of `seq` that it foresaw, if they begin with `text`; all of them.
   std::span<const Token> Foreseen(SeqId seq, std::span<const Token> text) const {
@@ -120,8 +143,7 @@ class ReplicatedEngine::Replica {
   // Drops what is not in `text` and adds what is missing: to `last` as far as there is room, else as parts before it.
   void ReadUp(SeqId seq, std::span<const Token> text, int* room, Batch* last) {
     std::vector<Token>& memory = MemoryOf(seq);
-    memory.resize(CommonPrefix(memory, text));
-    engine_.TruncateTo(seq, static_cast<Pos>(memory.size()));
+    memory.resize(static_cast<size_t>(engine_.TruncateTo(seq, static_cast<Pos>(CommonPrefix(memory, text)))));
     const auto missing = static_cast<int>(text.size() - memory.size());
     const bool rides = missing <= *room;
     if (rides) *room -= missing;
@@ -140,12 +162,20 @@ class ReplicatedEngine::Replica {
       if (stopping_) return;
       lock.unlock();
       Status status;
-      for (size_t i = 0; status.ok() && i < parts_.size(); ++i) status = engine_.Decode(parts_[i]);
+      for (size_t i = 0; status.ok() && !stopping_ && i < parts_.size(); ++i) status = engine_.Decode(parts_[i]);
+      if (status.ok() && !stopping_) WaitForLogits();
       lock.lock();
       status_ = std::move(status);
       running_ = false;
       changed_.notify_all();
     }
+  }
+
+  // Some backends only begin to compute in Decode.
+  void WaitForLogits() {
+    const std::vector<BatchRow>& rows = parts_.back().rows();
+    const auto last = std::find_if(rows.rbegin(), rows.rend(), [](const BatchRow& row) { return row.wants_logits; });
+    if (last != rows.rend()) engine_.Logits(static_cast<int>(rows.rend() - last) - 1);
   }
 
   Engine& engine_;
@@ -154,10 +184,12 @@ class ReplicatedEngine::Replica {
   int first_ = 0;                           // where that is in the last part
   Pos first_pos_ = 0;
   Pos foresees_from_ = kNothing;
+  bool ahead_of_time_ = false, left_alone_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool running_ = false, stopping_ = false;
+  bool running_ = false;
+  std::atomic<bool> stopping_ = false;
   // While running, these are the thread's; else the caller's.
   std::vector<Batch> parts_;
   Status status_;
@@ -180,12 +212,15 @@ Status ReplicatedEngine::Decode(const Batch& batch) {
     rows_.clear();
     for (const BatchRow& row : batch.rows()) rows_.push_back(begun->RowAt(row.pos));
   }
+  was_underway_ = begun != nullptr;
   serving_ = begun != nullptr ? begun : &ChooseIdle(batch);
   if (begun == nullptr) serving_->Begin(batch, texts_, &rows_);
   const bool may_look = foresight_ && OneSequence(batch) && batch.rows().back().wants_logits;
-  do {
-    if (may_look) LookAhead(batch, start);
-  } while (!serving_->WaitFor(may_look ? Duration(kGlance) : std::chrono::hours(1)));
+  if (may_look) {
+    do LookAhead(batch, start);
+    while (!serving_->WaitFor(kGlance));
+  }
+  serving_->Wait();
   Status status = serving_->Settle();
   if (!status.ok()) return begun != nullptr ? Decode(batch) : status;  // nobody had asked for what failed
   for (const BatchRow& row : batch.rows()) texts_[static_cast<size_t>(row.seq)].push_back(row.token);
@@ -205,27 +240,42 @@ ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
   return nullptr;
 }
 
-// The one that lacks least. There always is one: others are foreseeing, but never all.
-ReplicatedEngine::Replica& ReplicatedEngine::ChooseIdle(const Batch& batch) {
-  const SeqId seq = batch.rows().front().seq;
-  Replica* best = nullptr;
-  size_t most = 0;
-  for (const auto& replica : replicas_) {
-    if (replica->running()) continue;
-    const size_t known = CommonPrefix(replica->memory(seq), texts_[static_cast<size_t>(seq)]);
-    if (best != nullptr && known <= most) continue;
-    best = replica.get();
-    most = known;
+// Tokens before the rows of `batch` that are not in its memory.
+size_t ReplicatedEngine::Missing(const Replica& replica, const Batch& batch) const {
+  size_t missing = 0;
+  for (SeqId last = -1; const BatchRow& row : batch.rows()) {
+    if (row.seq == last) continue;
+    last = row.seq;
+    const std::vector<Token>& text = texts_[static_cast<size_t>(row.seq)];
+    missing += text.size() - CommonPrefix(replica.memory(row.seq), text);
   }
-  assert(best != nullptr);
-  return *best;
+  return missing;
+}
+
+// The one that lacks least, among those that are idle. As a rule there is one, since never all work ahead; if all
+// others were left alone, the last is waited for, and if that fails, too, the caller will learn why.
+ReplicatedEngine::Replica& ReplicatedEngine::ChooseIdle(const Batch& batch) {
+  for (const bool wait : {false, true}) {
+    Replica* best = nullptr;
+    size_t least = 0;
+    for (const auto& replica : replicas_) {
+      if (wait) replica->Wait();
+      if (!replica->Idle()) continue;
+      const size_t missing = Missing(*replica, batch);
+      if (best != nullptr && missing >= least) continue;
+      best = replica.get();
+      least = missing;
+    }
+    if (best != nullptr) return *best;
+  }
+  return *replicas_.front();
 }
 
 // Lets an idle replica begin with what is known to come after `batch`, as soon as that is worth a step: a few tokens,
-// or any, half a step after the last began.
+// or fewer, half a step after the last began. A replica that lacks much reads first.
 void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   const SeqId seq = batch.rows().front().seq;
-  const auto may_begin = [&](const Replica& replica) { return &replica != serving_ && !replica.running(); };
+  const auto may_begin = [&](Replica& replica) { return &replica != serving_ && replica.Idle(); };
   if (std::none_of(replicas_.begin(), replicas_.end(), [&](const auto& r) { return may_begin(*r); })) return;
   foresight_(seq, &ahead_);
   if (ahead_.empty()) return;
@@ -246,19 +296,22 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
       idle = replica.get();
     }
   }
+  if (idle == nullptr) return;
+  const bool reads = Missing(*idle, batch) > kMostRiding;
   const auto end =
-      std::min({assumed_.size(), text.size() + static_cast<size_t>(info_.max_batch),
+      std::min({reads ? verified : assumed_.size(), text.size() + static_cast<size_t>(info_.max_batch),
                 begun + static_cast<size_t>(info_.max_outputs), static_cast<size_t>(info_.sequence_length)});
   const size_t fresh = end - std::min(end, begun);
   const bool late = Clock::Real().Now() - begun_at > usual_time_ / 2;
-  if (idle == nullptr || fresh == 0 || (fresh < kWindow && !late)) return;
+  if (!reads && (fresh < kLeast || (fresh < kWindow && !late))) return;
   foreseen_.Clear();
   for (size_t pos = text.size(); pos < end; ++pos) {
     foreseen_.Add({assumed_[pos], static_cast<Pos>(pos), seq, pos >= begun});
   }
   std::vector<int> rows;
   idle->Begin(foreseen_, texts_, &rows);
-  idle->Foresees(static_cast<Pos>(begun));
+  idle->WorksAhead();
+  if (!reads) idle->Foresees(static_cast<Pos>(begun));
 }
 
 std::span<const float> ReplicatedEngine::Logits(int row) {
@@ -285,7 +338,8 @@ Result<std::vector<uint8_t>> ReplicatedEngine::SaveSequence(SeqId) {
   return Unsupported("slots cannot be saved while there are replicas of the model (--replica)");
 }
 
-Status ReplicatedEngine::RestoreSequence(SeqId, std::span<const uint8_t>, Pos) {
+Status ReplicatedEngine::RestoreSequence(SeqId seq, std::span<const uint8_t>, Pos) {
+  TruncateTo(seq, 0);
   return Unsupported("slots cannot be restored while there are replicas of the model (--replica)");
 }
 

@@ -11,7 +11,10 @@
 //
 // To its caller it is one engine, with one text for each sequence. Every replica has a memory of its own, which is
 // brought up to that text when the replica gets rows: it drops what does not agree, and the tokens it lacks ride in
-// front of the rows. So each replica decodes each token, and no memory is copied between them.
+// front of the rows. So each replica decodes each token, and no memory is copied between them. One that lacks more than
+// a few reads them first, and foresees nothing meanwhile.
+//
+// A replica that fails while it foresees is left alone from then on.
 //
 // Only steps of one sequence are foreseen: with more of them, rows fill the hardware otherwise.
 #pragma once
@@ -38,6 +41,7 @@ class ReplicatedEngine : public Engine {
   Pos TruncateTo(SeqId seq, Pos length) override;
   void SetForesight(Foresight foresight) override { foresight_ = std::move(foresight); }
   std::span<const Token> Underway(SeqId seq, std::span<const Token> text) const override;
+  bool WasUnderway() const override { return was_underway_; }
 
   // Not possible: bytes do not tell the text, which the other replicas would have to read.
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
@@ -47,6 +51,7 @@ class ReplicatedEngine : public Engine {
   class Replica;
 
   Replica* FindBegun(const Batch& batch);
+  size_t Missing(const Replica& replica, const Batch& batch) const;
   Replica& ChooseIdle(const Batch& batch);
   void LookAhead(const Batch& batch, TimePoint begun_at);
 
@@ -55,6 +60,7 @@ class ReplicatedEngine : public Engine {
   std::vector<std::vector<Token>> texts_;  // by sequence
   Foresight foresight_;
   Replica* serving_ = nullptr;  // the one that computes, or has computed, the last batch
+  bool was_underway_ = false;   // before that was asked for
   std::vector<int> rows_;       // by row of the last batch: its row there
   Duration usual_time_{};       // of a step
 

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <thread>
 
 #include "engine/fake_engine.h"
 
@@ -37,9 +39,16 @@ class GatedEngine : public FakeEngine {
     ++begun_;
     changed_.notify_all();
     changed_.wait(lock, [this] { return open_; });
-    return FakeEngine::Decode(batch);
+    Status status = FakeEngine::Decode(batch);
+    ++done_;
+    changed_.notify_all();
+    return status;
   }
 
+  void Break(bool broken) {
+    const std::lock_guard lock(mutex_);
+    FailWhile(broken ? [](const Batch&) { return true; } : std::function<bool(const Batch&)>());
+  }
   void Open(bool open) {
     const std::lock_guard lock(mutex_);
     open_ = open;
@@ -49,6 +58,10 @@ class GatedEngine : public FakeEngine {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, 10s, [&] { return begun_ >= batches; });
   }
+  bool WaitUntilDone(int batches) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, [&] { return done_ >= batches; });
+  }
   int begun() {
     const std::lock_guard lock(mutex_);
     return begun_;
@@ -57,7 +70,7 @@ class GatedEngine : public FakeEngine {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int begun_ = 0;
+  int begun_ = 0, done_ = 0;
   bool open_ = true;
 };
 
@@ -110,6 +123,7 @@ TEST_F(ReplicatedEngineTest, WhatComesNextIsBegunBeforeTheStepIsOver) {
 
   engine.SetForesight({});
   ASSERT_TRUE(engine.Decode(Rows(engine, ahead, 6)).ok());
+  EXPECT_TRUE(engine.WasUnderway());
   for (int row = 0; row < 6; ++row) EXPECT_EQ(Favourite(engine, row), truth[static_cast<size_t>(row) + 4]);
   EXPECT_EQ(first.batches().size(), 1u);
   EXPECT_EQ(second.batches().size(), 1u);
@@ -128,15 +142,29 @@ TEST_F(ReplicatedEngineTest, AWrongForesightIsForgotten) {
   EXPECT_EQ(first.batches().size(), 2u) << "the replica with the text goes on";
 }
 
-TEST_F(ReplicatedEngineTest, FewTokensAreNotLeftForEver) {
+TEST_F(ReplicatedEngineTest, FewTokensWaitForHalfAStep) {
+  // A step of 80 ms, of which the usual time knows a quarter.
+  const auto start = Clock::Real().Now();
+  const auto since = [](TimePoint then) { return Clock::Real().Now() - then; };
   first.Open(false);
-  int looks = 0;
   engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
-    tokens->assign(truth.begin(), truth.begin() + 2);
-    if (second.begun() > 0 || ++looks > 2000) first.Open(true);
+    tokens->clear();
+    if (since(start) > 80ms) first.Open(true);
   });
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
-  EXPECT_TRUE(second.WaitUntilBegun(1));
+
+  first.Open(false);
+  const auto second_step = Clock::Real().Now();
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+    tokens->assign(truth.begin() + 1, truth.begin() + 3);
+    if (second.begun() > 0) {
+      EXPECT_GT(since(second_step), 10ms);
+      first.Open(true);
+    }
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0]}, 1)).ok());
+  EXPECT_TRUE(engine.WasUnderway() == false);
+  EXPECT_EQ(engine.Underway(0, std::vector<Token>{7, truth[0], truth[1]}).size(), 2u);
 }
 
 TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotForeseen) {
@@ -148,37 +176,102 @@ TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotForeseen) {
   EXPECT_EQ(Favourite(engine, 1), Truth({8}, 1)[0]);
 }
 
-TEST_F(ReplicatedEngineTest, ALongTextIsReadInSeveralBatches) {
+TEST_F(ReplicatedEngineTest, ALongTextIsReadBeforeAnythingIsForeseen) {
   std::vector<Token> text;
   for (int part = 0; part < 4; ++part) {
     const std::vector<Token> tokens(15, part);
     ASSERT_TRUE(engine.Decode(Rows(engine, tokens, 0)).ok());
     text.insert(text.end(), tokens.begin(), tokens.end());
   }
-  const std::vector<Token> next = Truth(text, 8);
+  const std::vector<Token> next = Truth(text, 9);
   first.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
-    tokens->assign(next.begin() + 1, next.end());
-    if (second.begun() == 5) first.Open(true);
+  second.Open(false);
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { tokens->assign(next.begin() + 1, next.end()); });
+  std::thread opener([&] {
+    EXPECT_TRUE(second.WaitUntilBegun(1));
+    first.Open(true);
   });
   ASSERT_TRUE(engine.Decode(Rows(engine, {next[0]}, 1)).ok());
-  EXPECT_EQ(second.batches().size(), 5u) << "60 tokens in batches of 16, then those to verify";
+  opener.join();
+  text.push_back(next[0]);
+  text.push_back(next[1]);
+  EXPECT_TRUE(engine.Underway(0, text).empty()) << "a step would wait for the reading";
+  second.Open(true);
+  ASSERT_TRUE(second.WaitUntilDone(5)) << "60 tokens in batches of 16, and the row of the step";
+
+  first.Open(false);
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+    tokens->assign(next.begin() + 2, next.end());
+    if (second.begun() == 6) first.Open(true);
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {next[1]}, 1)).ok());
   engine.SetForesight({});
-  ASSERT_TRUE(engine.Decode(Rows(engine, {next[1], next[2]}, 2)).ok());
-  EXPECT_EQ(Favourite(engine, 0), next[2]);
-  EXPECT_EQ(Favourite(engine, 1), next[3]);
+  ASSERT_TRUE(engine.Decode(Rows(engine, {next[2], next[3]}, 2)).ok());
+  EXPECT_TRUE(engine.WasUnderway());
+  EXPECT_EQ(Favourite(engine, 0), next[3]);
+  EXPECT_EQ(Favourite(engine, 1), next[4]);
+}
+
+TEST_F(ReplicatedEngineTest, SeveralSequencesGoWhereLeastIsMissing) {
+  const std::vector<Token> prompt(15, 3);
+  ASSERT_TRUE(engine.Decode(Rows(engine, prompt, 1, 1)).ok());  // by the first
+  first.Open(false);
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+    tokens->assign(truth.begin(), truth.begin() + 5);
+    if (second.begun() > 0) first.Open(true);
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  engine.SetForesight({});
+  ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0], truth[1]}, 2)).ok());  // by the second
+  ASSERT_TRUE(engine.WasUnderway());
+  Batch both;
+  both.Add({truth[2], 3, 0, true});
+  both.Add({5, 15, 1, true});
+  ASSERT_TRUE(engine.Decode(both).ok());
+  EXPECT_EQ(first.batches().back().size(), 4) << "two tokens of the one are less than fifteen of the other";
+  EXPECT_EQ(Favourite(engine, 0), truth[3]);
 }
 
 TEST_F(ReplicatedEngineTest, AFailureWhileForeseeingCostsNothing) {
-  second.FailWhile([](const Batch&) { return true; });
+  second.Break(true);
+  second.Open(false);
   engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin(), truth.begin() + 5); });
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
-  ASSERT_TRUE(second.WaitUntilBegun(1));
   engine.SetForesight({});
   ASSERT_FALSE(engine.Underway(0, std::vector<Token>{7, truth[0]}).empty());
+  second.Open(true);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0], truth[1]}, 2)).ok());
+  EXPECT_FALSE(engine.WasUnderway());
   EXPECT_EQ(Favourite(engine, 1), truth[2]);
   EXPECT_EQ(engine.Length(0), 3);
+
+  engine.SetForesight([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "there is nobody left to foresee"; });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {truth[2]}, 1)).ok());
+  EXPECT_EQ(second.begun(), 1) << "it is left alone";
+}
+
+TEST_F(ReplicatedEngineTest, TheLastReplicaIsNotLeftAlone) {
+  first.Open(false);
+  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+    tokens->assign(truth.begin(), truth.begin() + 5);
+    if (second.begun() > 0) first.Open(true);
+  });
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  // Now the second serves what it has begun, and the first works ahead; both fail.
+  first.Break(true);
+  engine.SetForesight(
+      [&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin() + 5, truth.begin() + 10); });
+  const std::vector<Token> next(truth.begin(), truth.begin() + 5);
+  ASSERT_TRUE(engine.Decode(Rows(engine, next, 5)).ok());
+  ASSERT_TRUE(engine.WasUnderway());
+  second.Break(true);
+  EXPECT_FALSE(engine.Decode(Rows(engine, {truth[5], truth[6]}, 2)).ok());
+  engine.SetForesight({});
+  first.Break(false);
+  second.Break(false);
+  engine.TruncateTo(0, 0);
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
+  EXPECT_EQ(Favourite(engine, 0), truth[0]);
 }
 
 TEST_F(ReplicatedEngineTest, AFailedStepIsTheCallersBusiness) {
@@ -203,6 +296,7 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
   engine.SetForesight([&](SeqId, std::vector<Token>* ahead) { *ahead = foreseen; });
   const auto script = FakeEngine::Hashing(kVocabulary);
   const int steps = *rc::gen::inRange(1, 30);
+  int foreseen_steps = 0;
   for (int step = 0; step < steps; ++step) {
     Batch batch;
     std::vector<std::vector<Token>> after = texts;
@@ -210,15 +304,16 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
     const SeqId alone = *rc::gen::inRange(0, 2);
     for (SeqId seq = 0; seq < 2; ++seq) {
       std::vector<Token>& text = after[static_cast<size_t>(seq)];
-      if ((!both && seq != alone) || text.size() > 70) continue;
+      if ((!both && seq != alone) || text.size() > 80) continue;
       const int rows = *rc::gen::inRange(1, 5);
+      const bool asks = *rc::gen::weightedElement<bool>({{8, true}, {1, false}});
       for (int i = 0; i < rows; ++i) {
         // As if drafted: what was foreseen, what the model says, or something else.
         const int kind = *rc::gen::inRange(0, 4);
         const auto place = static_cast<size_t>(i);
         const Token said = text.empty() ? 0 : script(text);
         const Token next = kind == 0 ? *token : kind == 1 && place < foreseen.size() ? foreseen[place] : said;
-        batch.Add({next, static_cast<Pos>(text.size()), seq, true});
+        batch.Add({next, static_cast<Pos>(text.size()), seq, asks || i + 1 == rows});
         text.push_back(next);
       }
     }
@@ -226,14 +321,26 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
     // What may come after it.
     std::vector<Token> beyond = after[static_cast<size_t>(batch.rows().back().seq)];
     foreseen.clear();
-    const int length = *rc::gen::inRange(0, 12);
+    const int length = *rc::gen::inRange(0, 24);
     for (int i = 0; i < length; ++i) {
       const bool right = *rc::gen::weightedElement<bool>({{8, true}, {1, false}});
       beyond.push_back(foreseen.emplace_back(right ? script(beyond) : *token));
     }
-    RC_ASSERT(engine.Decode(batch).ok());
+    const int failing = *rc::gen::weightedElement<int>({{30, -1}, {1, 1}, {1, 2}});  // replicas that would
+    for (int i = 0; i < 3; ++i) replicas[i].Break(i == failing);
+    const bool decoded = engine.Decode(batch).ok();
+    for (GatedEngine& replica : replicas) replica.Break(false);
+    if (!decoded) {
+      for (SeqId seq = 0; seq < 2; ++seq) {
+        texts[static_cast<size_t>(seq)].clear();
+        engine.TruncateTo(seq, 0);
+      }
+      continue;
+    }
+    foreseen_steps += engine.WasUnderway();
     for (int row = 0; row < batch.size(); ++row) {
       const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
+      if (!its.wants_logits) continue;
       const std::vector<Token>& text = after[static_cast<size_t>(its.seq)];
       RC_ASSERT(Favourite(engine, row) == script(std::span(text).first(static_cast<size_t>(its.pos) + 1)));
     }
@@ -241,12 +348,13 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
     for (SeqId seq = 0; seq < 2; ++seq) {
       std::vector<Token>& text = texts[static_cast<size_t>(seq)];
       RC_ASSERT(engine.Length(seq) == static_cast<Pos>(text.size()));
-      if (text.size() > 2 && *rc::gen::inRange(0, 3) == 0) {
-        text.resize(text.size() - 2);
+      if (text.size() > 2 && *rc::gen::inRange(0, 4) == 0) {
+        text.resize(*rc::gen::weightedElement<bool>({{5, true}, {1, false}}) ? text.size() - 2 : 0);
         RC_ASSERT(engine.TruncateTo(seq, static_cast<Pos>(text.size())) == static_cast<Pos>(text.size()));
       }
     }
   }
+  RC_CLASSIFY(foreseen_steps > 0, "foreseen");
 }
 
 }  // namespace

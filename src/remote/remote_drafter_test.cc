@@ -4,13 +4,12 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <random>
 
 #include "engine/fake_engine.h"
 #include "engine/fake_tokenizer.h"
 #include "remote/loopback_network.h"
+#include "remote/soak_test_util.h"
 #include "sampling/fake_filters.h"
 
 namespace outrider {
@@ -313,18 +312,10 @@ RC_GTEST_PROP(RemoteDrafterTest, NeverSaysAnythingAboutAnotherText, ()) {
   RC_TAG(arrived > 0 ? "drafts" : "nothing");
 }
 
-// Commits by the million do not make either end grow. A short run by default; OUTRIDER_SOAK_COMMITS=1000000 is a day's
-// work.
+// Commits by the million do not make either end grow.
 TEST(RemoteDrafterTest, DoesNotGrow) {
-  const char* wish = std::getenv("OUTRIDER_SOAK_COMMITS");
-  const int commits = wish != nullptr ? std::atoi(wish) : 100'000;
+  const int commits = SoakCommits(100'000);
   Fixture f;
-  const auto resident = [] {
-    std::ifstream status("/proc/self/statm");
-    long total = 0, pages = 0;
-    status >> total >> pages;
-    return pages * 4096;
-  };
   std::mt19937 random(1);
   std::vector<Token> history;
   long at_first = 0;
@@ -335,7 +326,7 @@ TEST(RemoteDrafterTest, DoesNotGrow) {
       f.Begin(0, history);
       f.engine.ForgetBatches();
     }
-    if (i == commits / 4) at_first = resident();
+    if (i == commits / 4) at_first = HeapBytes();
     const std::vector<Token> right = f.Says(history, 1 + random() % 4);
     history.insert(history.end(), right.begin(), right.end());
     if (random() % 3 == 0) history.back() = static_cast<Token>(random() % 200);
@@ -344,7 +335,7 @@ TEST(RemoteDrafterTest, DoesNotGrow) {
     f.Ask(0, history);
   }
   EXPECT_GT(f.desk.stats().sent_tokens, static_cast<uint64_t>(commits));
-  EXPECT_LT(resident() - at_first, 8 << 20);
+  EXPECT_LT(HeapBytes() - at_first, 1 << 20);
 }
 
 }  // namespace

@@ -241,8 +241,7 @@ Status Scheduler::Decode() {
   stats_.step_seconds.Observe(ms / 1000);
   stats_.step_rows.Observe(batch_.size());
   ++stats_.steps;
-  stats_.foreseen_steps += std::any_of(speculation_turns_.begin(), speculation_turns_.end(),
-                                       [](const SpeculationTurn& turn) { return !turn.underway.empty(); });
+  stats_.foreseen_steps += engine_.WasUnderway();
   stats_.rows += static_cast<uint64_t>(batch_.size());
   return status;
 }
@@ -301,7 +300,7 @@ void Scheduler::Commit() {
     if (!turn.sequence->generating()) engine_.Remember(turn.sequence->id);
     if (turn.logits_row >= 0) CommitDrawn(turn);
   }
-  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000);
+  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000, !engine_.WasUnderway());
   stats_.step_cost_ratio.Observe(speculator_->curve().last_ratio());
 }
 

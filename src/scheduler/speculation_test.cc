@@ -193,7 +193,8 @@ RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecodingWithReplicas, ()) {
   SchedulerStats stats;
   RC_ASSERT(RunAll(requests, std::move(speculator), clock, engine, &stats) == expected);
   RC_CLASSIFY(stats.foreseen_steps > 0, "foreseen");
-  if (wrong_at == 1000 && count == 1 && requests[0].max_tokens == 30) RC_ASSERT(stats.foreseen_steps > 1u);
+  const bool worth_it = wrong_at == 1000 && options.n_max > 3;
+  if (worth_it && count == 1 && requests[0].max_tokens == 30) RC_ASSERT(stats.foreseen_steps > 1u);
 }
 
 // The batches of an answer of `tokens` to a short prompt, with drafts of `n_max` tokens of which each is `right` or

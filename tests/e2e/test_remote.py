@@ -203,6 +203,16 @@ def test_another_copy_of_the_target_begins_with_what_comes_next(plain):
         assert [text_of(answer) for answer in answers] == [plain(*each) for each in asked]
 
 
+def test_another_copy_of_the_target_beside_a_draft_model(plain):
+    """Both copies and the draft model may compute at the same time."""
+    with DraftServer("-t", "1") as drafts:
+        flags = ("--replica", "none", "-t", "2", "-md", str(DRAFT_MODEL))
+        with Server("--spec", f"remote:{drafts.address}", *flags, model=DEFAULT_MODEL) as server:
+            wait_until_drafting(server)
+            for prompt, fields in requests(8):
+                assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
+
+
 def test_a_prompt_travels_once(plain):
     long = "The harbour froze over in the winter of 1893, and nobody could leave. " * 40
     with DraftServer("-np", "1") as drafts, remote_server(drafts.address, "-np", "1", "-c", "4096") as server:
@@ -283,12 +293,15 @@ def test_plain_text_stays_on_this_machine():
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:192.0.2.1:8090", saying="outrider cert")
 
 
-def test_bad_flags():
+def test_bad_flags(tmp_path):
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote", saying="remote:host:port")
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:nowhere", saying="host:port")
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:127.0.0.1:1,nonsense=1", saying="nonsense")
     assert_refused("serve", "-m", DRAFT_MODEL, "--spec", "remote:127.0.0.1:1,cert=/nowhere", saying="/nowhere")
     assert_refused("serve", "-m", DRAFT_MODEL, "--replica", "none", saying="--spec remote")
+    folder = ("--slot-save-path", tmp_path)
+    assert_refused("serve", "-m", DRAFT_MODEL, "--replica", "none", *folder, "--spec", "remote:127.0.0.1:1", saying="--replica")
+    assert_refused("check", "-m", DRAFT_MODEL, "--replica", "none", saying="outrider serve")
     assert_refused("serve", "-m", HYBRID_MODEL, "--replica", "none", "--spec", "remote:127.0.0.1:1", saying="--replica")
     assert_refused("serve", "-m", DRAFT_MODEL, "--replica", "CUDA9", "--spec", "remote:127.0.0.1:1", saying="CUDA9")
     assert_refused("draft", "-m", DRAFT_MODEL, "--listen", "nowhere", saying="host:port")

@@ -1,0 +1,22 @@
+// For tests that do the same thing very often and must not grow.
+#pragma once
+
+#include <malloc.h>
+
+#include <cstdlib>
+
+namespace outrider {
+
+// Bytes on the heap; 0 under a sanitizer, which has a heap of its own.
+inline long HeapBytes() {
+  const struct mallinfo2 heap = mallinfo2();
+  return static_cast<long>(heap.uordblks + heap.hblkhd);
+}
+
+// OUTRIDER_SOAK_COMMITS=1000000 is a day's work.
+inline int SoakCommits(int usually) {
+  const char* wish = std::getenv("OUTRIDER_SOAK_COMMITS");
+  return wish != nullptr ? std::atoi(wish) : usually;
+}
+
+}  // namespace outrider
