@@ -109,7 +109,7 @@ def test_drafts_over_the_network_and_says_the_same(plain):
             assert text_of(answer) == plain(prompt, fields)
             more = drafted_and_right(answer)
             proposed, accepted = proposed + more[0], accepted + more[1]
-        assert accepted > 100 and proposed > accepted, (proposed, accepted)
+        assert accepted > 100, (proposed, accepted)
         counted = drafts.metrics()
         assert counted["outrider_draft_tokens_sent_total"] >= proposed
         assert counted["outrider_draft_streams_broken_total"] == 0
