@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "drafters/seat.h"
-#include "spec/step_parts.h"
 
 namespace outrider {
 namespace {
@@ -52,7 +51,8 @@ struct Speculator::State {
         clock(its_clock),
         curve(std::move(its_curve)),
         rollback(options.rollback),
-        policy(curve, rollback) {}
+        policy(curve, rollback),
+        step(options.gap_filling) {}
 
   const SpeculatorOptions options;
   const Clock& clock;
@@ -66,16 +66,9 @@ struct Speculator::State {
   double stepping_seconds = 0;  // over all steps so far
 
   // The step being planned.
-  std::vector<SpeculationTurn> turns;
-  std::vector<SequenceOutlook> without_drafts;  // by turn
-  int prompt_rows = 0, context = 0, draft_rows = 0, committed = 0;
+  PlannedStep step;
+  int draft_rows = 0, committed = 0;
   double draft_seconds = 0;  // and for saving and restoring states
-
-  struct Shape {
-    int generating = 0, prompt_rows = 0, rows = 0;
-    int steps = 0;  // in a row
-  };
-  Shape last_shape;  // of the step before
 
   // Scratch.
   Proposal ahead;
@@ -83,27 +76,9 @@ struct Speculator::State {
   std::vector<SequenceOutlook> offers;        // by turn, with drafts
   std::vector<std::vector<double>> outlooks;  // by turn
   std::vector<double> survival;
-  std::vector<int> rows;
-  std::vector<SequenceRows> widths;  // by turn, with its draft
-  std::vector<int> parts;            // of the step
+  std::vector<int> rows;  // of drafts, by turn
 
   Slot& SlotOf(SeqId seq) { return slots[static_cast<size_t>(seq)]; }
-  int generating() const { return static_cast<int>(turns.size()); }
-  StepOutlook StepOf(std::span<const SequenceOutlook> sequences) const {
-    const int groups = Groups();
-    return {sequences, prompt_rows, context, SameMakeUp() ? last_shape.rows : 0, groups, GapsFilled() ? 1 : groups};
-  }
-  StepOutlook PlainStep() const { return StepOf(without_drafts); }
-  int Groups() const {
-    int groups = 1;
-    for (size_t i = 1; i < turns.size(); ++i) groups += turns[i].seq != turns[i - 1].seq + 1 ? 1 : 0;
-    return groups;
-  }
-  bool GapsFilled() const {
-    const int span = turns.empty() ? 0 : turns.back().seq - turns.front().seq + 1;
-    return FillsGaps(options.gap_filling, generating(), span - generating());
-  }
-  bool SameMakeUp() const { return last_shape.generating == generating() && last_shape.prompt_rows == prompt_rows; }
   int Room(const SpeculationTurn& turn) { return std::min(SlotOf(turn.seq).n_max, turn.room); }
   bool MayAsk(const Seat& seat, const SpeculationTurn& turn) {
     const Slot& slot = SlotOf(turn.seq);
@@ -212,19 +187,11 @@ void Speculator::End(SeqId seq, std::span<const Token> history, bool complete) {
 
 void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, int room) {
   State& state = *state_;
-  state.turns.assign(turns.begin(), turns.end());
-  state.prompt_rows = other_rows;
+  state.step.Begin(turns, other_rows);
   state.draft_rows = state.committed = 0;
   state.draft_seconds = 0;
-  state.without_drafts.clear();
-  for (const SpeculationTurn& turn : turns) state.without_drafts.push_back({turn.rows, {}});
   if (turns.empty()) return;
-  size_t tokens = 0;
-  for (const SpeculationTurn& turn : turns) {
-    tokens += turn.history.size();
-    state.SlotOf(turn.seq).draft.Clear();
-  }
-  state.context = static_cast<int>(tokens / turns.size());
+  for (const SpeculationTurn& turn : turns) state.SlotOf(turn.seq).draft.Clear();
 
   for (Seat& seat : state.seats) {
     if (!seat.drafter->computes()) state.AskLookup(seat);
@@ -237,38 +204,38 @@ void Speculator::Plan(std::span<const SpeculationTurn> turns, int other_rows, in
 
 void Speculator::State::AskLookup(Seat& seat) {
   asked.clear();
-  for (const SpeculationTurn& turn : turns) {
+  for (const SpeculationTurn& turn : step.turns()) {
     if (MayAsk(seat, turn)) Prepare(seat, turn, Room(turn), 0);
   }
   if (asked.empty()) return;
   Ask(seat);
-  TakeBetter(seat, policy.LeastSurvival(PlainStep(), 0));
+  TakeBetter(seat, policy.LeastSurvival(step.Plain(), 0));
   WaitFor(seat);
 }
 
 // Waits for drafts that are on their way, if they are worth that.
 void Speculator::State::WaitFor(Seat& seat) {
   double longest = 0;
-  for (const SpeculationTurn& turn : turns) {
+  for (const SpeculationTurn& turn : step.turns()) {
     if (MayAsk(seat, turn)) longest = std::max(longest, seat.drafter->Due(turn.seq, turn.history));
   }
   if (longest == 0 || (!options.always && !BetterNowThanNext(seat, longest))) return;
   const auto due = [&](const SpeculationTurn& turn) {
     return MayAsk(seat, turn) && seat.drafter->Due(turn.seq, turn.history) > 0;
   };
-  const double row_price = policy.LeastSurvival(PlainStep(), 0);
-  offers = without_drafts;
-  outlooks.resize(turns.size());
-  for (size_t i = 0; i < turns.size(); ++i) offers[i].survival = SlotOf(turns[i].seq).DraftSurvival();
-  const double without = policy.Gain(StepOf(offers), 0);
-  for (size_t i = 0; i < turns.size(); ++i) {
-    if (!due(turns[i])) continue;
-    Foresee(seat, turns[i], 1, row_price / 2, &outlooks[i]);
+  const double row_price = policy.LeastSurvival(step.Plain(), 0);
+  offers = step.plain_sequences();
+  outlooks.resize(step.turns().size());
+  for (size_t i = 0; i < step.turns().size(); ++i) offers[i].survival = SlotOf(step.turns()[i].seq).DraftSurvival();
+  const double without = policy.Gain(step.With(offers), 0);
+  for (size_t i = 0; i < step.turns().size(); ++i) {
+    if (!due(step.turns()[i])) continue;
+    Foresee(seat, step.turns()[i], 1, row_price / 2, &outlooks[i]);
     if (WorthOf(outlooks[i], row_price) > WorthOf(offers[i].survival, row_price)) offers[i].survival = outlooks[i];
   }
-  if (!options.always && policy.Gain(StepOf(offers), longest) <= without) return;
+  if (!options.always && policy.Gain(step.With(offers), longest) <= without) return;
   asked.clear();
-  for (const SpeculationTurn& turn : turns) {
+  for (const SpeculationTurn& turn : step.turns()) {
     if (!due(turn)) continue;
     Prepare(seat, turn, Room(turn), 0);
     asked.back()->patience = longest;
@@ -282,8 +249,9 @@ void Speculator::State::WaitFor(Seat& seat) {
 // there is no draft in the next step either.
 bool Speculator::State::BetterNowThanNext(const Seat& seat, double seconds) {
   double foreseen = 0;
-  for (const SpeculationTurn& turn : turns) foreseen += seat.acceptance.TypicalAcceptance(turn.seq, 0) / generating();
-  return seconds < policy.PlainSeconds(PlainStep()) * (1 - (1 - foreseen) / policy.speed_up()) * kHurry;
+  for (const SpeculationTurn& turn : step.turns())
+    foreseen += seat.acceptance.TypicalAcceptance(turn.seq, 0) / step.generating();
+  return seconds < policy.PlainSeconds(step.Plain()) * (1 - (1 - foreseen) / policy.speed_up()) * kHurry;
 }
 
 // What `seat` can be expected to draft for a turn, given the chance that what it continues is right: until a token's
@@ -307,16 +275,17 @@ void Speculator::State::AskComputing(Seat& seat) {
     rounds = kTrialRounds;
     if (!TrialAffordable(seat, rounds * seat.round_seconds.value() + ReadingSeconds(seat))) return;
   }
-  if (prompt_rows == 0) ReadUp(seat, gain);  // prompts in the step go first
+  if (step.prompt_rows() == 0) ReadUp(seat, gain);  // prompts in the step go first
 
   // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
   // (Where four rows cost less than two, two unsure tokens may make a third one pay; where another number of rows than
   // in the last step costs something, to the number that was planned.)
-  const double row_price = policy.LeastSurvival(PlainStep(), 0);
-  const double making_price = policy.LeastSurvival(PlainStep(), seat.round_seconds.value() / generating()) - row_price;
+  const double row_price = policy.LeastSurvival(step.Plain(), 0);
+  const double making_price =
+      policy.LeastSurvival(step.Plain(), seat.round_seconds.value() / step.generating()) - row_price;
   const bool to_the_end = !favoured || options.always || curve.SwitchSeconds() > 0;
   asked.clear();
-  for (const SpeculationTurn& turn : turns) {
+  for (const SpeculationTurn& turn : step.turns()) {
     if (!MayAsk(seat, turn) || seat.drafter->Lag(turn.seq, turn.history) > 0) continue;
     const Slot& slot = SlotOf(turn.seq);
     const int given = Continues(slot) ? slot.draft.size() : 0;
@@ -336,24 +305,24 @@ void Speculator::State::AskComputing(Seat& seat) {
 // How many tokens `seat` should draft, and what that adds to the lookups' drafts, in tokens per step; 0 if nothing.
 double Speculator::State::Outlook(Seat& seat, int* rounds) {
   const double round_seconds = seat.round_seconds.value();
-  const double row_price = policy.LeastSurvival(PlainStep(), round_seconds / generating());
-  outlooks.resize(turns.size());
-  offers = without_drafts;
-  for (size_t i = 0; i < turns.size(); ++i) {
-    const SpeculationTurn& turn = turns[i];
+  const double row_price = policy.LeastSurvival(step.Plain(), round_seconds / step.generating());
+  outlooks.resize(step.turns().size());
+  offers = step.plain_sequences();
+  for (size_t i = 0; i < step.turns().size(); ++i) {
+    const SpeculationTurn& turn = step.turns()[i];
     outlooks[i].clear();
     if (!MayAsk(seat, turn)) continue;
     const double chance = Continues(SlotOf(turn.seq)) ? SlotOf(turn.seq).survival.back() : 1;
     Foresee(seat, turn, chance, row_price / 2, &outlooks[i]);
     offers[i].survival = outlooks[i];
   }
-  *rounds = options.always ? options.n_max : policy.ChooseRounds(StepOf(offers), round_seconds);
+  *rounds = options.always ? options.n_max : policy.ChooseRounds(step.With(offers), round_seconds);
   if (*rounds == 0) return 0;
   const auto most = static_cast<size_t>(*rounds);
   const auto gain = [&](bool with_seat) {
-    offers = without_drafts;
-    for (size_t i = 0; i < turns.size(); ++i) {
-      const Slot& slot = SlotOf(turns[i].seq);
+    offers = step.plain_sequences();
+    for (size_t i = 0; i < step.turns().size(); ++i) {
+      const Slot& slot = SlotOf(step.turns()[i].seq);
       std::vector<double>& outlook = outlooks[i];
       if (outlook.size() > most) outlook.resize(most);
       const bool better = with_seat && !outlook.empty() &&
@@ -365,7 +334,7 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
         offers[i].survival = better ? outlook : slot.survival;
       }
     }
-    return policy.Gain(StepOf(offers), with_seat ? *rounds * round_seconds : 0);
+    return policy.Gain(step.With(offers), with_seat ? *rounds * round_seconds : 0);
   };
   const double without = gain(false);
   return std::max(0.0, gain(true) - without);
@@ -374,7 +343,7 @@ double Speculator::State::Outlook(Seat& seat, int* rounds) {
 // What it would take `seat` to read all that it has not read of this step's sequences.
 double Speculator::State::ReadingSeconds(const Seat& seat) {
   int tokens = 0;
-  for (const SpeculationTurn& turn : turns) {
+  for (const SpeculationTurn& turn : step.turns()) {
     if (MayAsk(seat, turn)) tokens += seat.drafter->Lag(turn.seq, turn.history);
   }
   return tokens * seat.read_seconds.value();
@@ -383,14 +352,14 @@ double Speculator::State::ReadingSeconds(const Seat& seat) {
 // A computing drafter reads a slice of each prompt it has not seen, if the answer is likely to go on long enough for
 // that to pay, or as a trial.
 void Speculator::State::ReadUp(Seat& seat, double gain) {
-  const double plain_seconds = policy.PlainSeconds(PlainStep());
-  for (const SpeculationTurn& turn : turns) {
+  const double plain_seconds = policy.PlainSeconds(step.Plain());
+  for (const SpeculationTurn& turn : step.turns()) {
     if (!MayAsk(seat, turn)) continue;
     const int lag = seat.drafter->Lag(turn.seq, turn.history);
     if (lag == 0) continue;
     const double per_token = seat.read_seconds.value();
     const int remaining = std::min(turn.room, std::max(SlotOf(turn.seq).generated, kLeastRemaining));
-    const double earns = gain / generating() * remaining * plain_seconds;
+    const double earns = gain / step.generating() * remaining * plain_seconds;
     const bool pays = options.always || (seat.read_seconds.known() && lag * per_token <= earns);
     int slice = kSliceTokens;
     if (per_token > 0) slice = std::clamp(static_cast<int>(kSliceShare * plain_seconds / per_token), kLeastSlice, 512);
@@ -473,24 +442,24 @@ int Speculator::State::DraftUnderway(const SpeculationTurn& turn) {
 
 // Cuts the drafts down to what is worth verifying in this step.
 void Speculator::State::Trim(int room) {
-  offers = without_drafts;
-  for (size_t i = 0; i < turns.size(); ++i) {
-    offers[i].survival = SlotOf(turns[i].seq).DraftSurvival();
+  offers = step.plain_sequences();
+  for (size_t i = 0; i < step.turns().size(); ++i) {
+    offers[i].survival = SlotOf(step.turns()[i].seq).DraftSurvival();
   }
-  rows.assign(turns.size(), 0);
-  const bool alone = turns.size() == 1 && prompt_rows == 0;
-  if (const int begun = alone ? std::min(DraftUnderway(turns[0]), room) : 0; begun > 0) {
+  rows.assign(step.turns().size(), 0);
+  const bool alone = step.turns().size() == 1 && step.prompt_rows() == 0;
+  if (const int begun = alone ? std::min(DraftUnderway(step.turns()[0]), room) : 0; begun > 0) {
     rows[0] = begun;
   } else if (options.always) {
-    for (size_t i = 0; i < turns.size(); ++i) {
+    for (size_t i = 0; i < step.turns().size(); ++i) {
       rows[i] = std::min(static_cast<int>(offers[i].survival.size()), room);
       room -= rows[i];
     }
   } else {
-    policy.ChooseRows(StepOf(offers), room, rows);
+    policy.ChooseRows(step.With(offers), room, rows);
   }
-  for (size_t i = 0; i < turns.size(); ++i) {
-    Slot& slot = SlotOf(turns[i].seq);
+  for (size_t i = 0; i < step.turns().size(); ++i) {
+    Slot& slot = SlotOf(step.turns()[i].seq);
     if (rows[i] < slot.n_min) rows[i] = 0;
     slot.draft.tokens.resize(static_cast<size_t>(rows[i]));
     if (!slot.draft.distributions.empty()) slot.draft.distributions.resize(static_cast<size_t>(rows[i]));
@@ -501,8 +470,9 @@ void Speculator::State::Trim(int room) {
 void Speculator::LookAhead(SeqId seq, std::vector<Token>* ahead) {
   State& state = *state_;
   ahead->clear();
-  const auto turn = std::find_if(state.turns.begin(), state.turns.end(), [seq](const auto& t) { return t.seq == seq; });
-  if (turn == state.turns.end()) return;
+  const auto turn =
+      std::find_if(state.step.turns().begin(), state.step.turns().end(), [seq](const auto& t) { return t.seq == seq; });
+  if (turn == state.step.turns().end()) return;
   const std::vector<DraftToken>& draft = state.SlotOf(seq).draft.tokens;
   for (Seat& seat : state.seats) {
     if (!seat.drafter->goes_on() || !state.MayAsk(seat, *turn)) continue;
@@ -536,30 +506,21 @@ void Speculator::ObserveStep(double seconds, bool whole) {
   // What looked too dear once is tried again in the end.
   state.rollback.save_seconds *= kRemembered;
   state.rollback.restore_seconds *= kRemembered;
-  const StepOutlook step = state.PlainStep();
-  const int rows = step.fixed_rows() + state.draft_rows;
-  state.widths.clear();
-  for (size_t i = 0; i < state.turns.size(); ++i) {
-    state.widths.push_back({state.turns[i].seq, state.turns[i].rows + state.rows[i]});
-  }
-  ListParts(state.widths, &state.parts);
-  const bool one_part = state.parts.size() == 1;
-  const int in_a_row = rows == step.last_rows ? state.last_shape.steps + 1 : 1;
-  state.last_shape = {state.generating(), state.prompt_rows, one_part ? rows : 0, in_a_row};
-  if (state.turns.empty() || state.prompt_rows > 0) return;
-  const double plain_seconds = state.policy.PlainSeconds(step);
-  for (const SpeculationTurn& turn : state.turns) {
+  const PlannedStep& step = state.step;
+  const StepOutlook plain = step.Plain();
+  state.step.Done(state.rows);
+  if (step.turns().empty() || step.prompt_rows() > 0) return;
+  const double plain_seconds = state.policy.PlainSeconds(plain);
+  for (const SpeculationTurn& turn : state.step.turns()) {
     Slot& slot = state.SlotOf(turn.seq);
     if (!slot.speculates) continue;
     slot.seconds += seconds + state.draft_seconds;
     slot.plain_seconds += slot.committed * plain_seconds;
     slot.committed = 0;
   }
-  const bool settled = state.curve.SwitchSeconds() == 0 || (in_a_row >= kStepsToSettle && one_part);
-  // Whether an engine that fills gaps has filled these is its own affair.
-  const bool known = step.groups == 1 || state.options.gap_filling == GapFilling::kNever;
-  if (settled && known && whole) state.curve.Observe(state.parts, state.context, seconds);
-  state.policy.Observe(step, state.draft_rows, state.committed, seconds + state.draft_seconds);
+  const bool settled = state.curve.SwitchSeconds() == 0 || (step.alike() >= kStepsToSettle && step.parts().size() == 1);
+  if (settled && step.parts_known() && whole) state.curve.Observe(step.parts(), step.context(), seconds);
+  state.policy.Observe(plain, state.draft_rows, state.committed, seconds + state.draft_seconds);
 }
 
 void Speculator::ObserveSave(double seconds) {

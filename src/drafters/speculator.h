@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "drafters/drafter.h"
+#include "drafters/planned_step.h"
 #include "engine/engine.h"
 #include "spec/acceptance_model.h"
 #include "spec/cost_curve.h"
@@ -36,15 +37,6 @@ struct SpeculatorOptions {
   double shadow_share = 0.005;  // of the time, for drafters that compute and are out of favour
   RollbackCost rollback = {};   // what the target's memory can take back for nothing; costs are measured
   GapFilling gap_filling = GapFilling::kNever;  // of the target's engine
-};
-
-// A sequence that gets its next row in this step.
-struct SpeculationTurn {
-  SeqId seq;
-  std::span<const Token> history;
-  int room;      // draft tokens that fit before max_tokens or the context's end
-  int rows = 1;  // it has anyway: its next one, and tokens that are decoded again after a rollback
-  std::span<const Token> underway = {};  // Engine::Underway
 };
 
 class Speculator {
