@@ -80,4 +80,18 @@ std::string ReplaceInvalidUtf8(std::string_view text) {
   return out;
 }
 
+std::string OneLine(std::string_view text, size_t most) {
+  std::string_view beginning = text.substr(0, most);
+  if (beginning.size() < text.size()) beginning.remove_suffix(IncompleteUtf8Tail(beginning));
+  std::string line = ReplaceInvalidUtf8(beginning);
+  for (size_t i = 0; i < line.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    const auto next = i + 1 < line.size() ? static_cast<unsigned char>(line[i + 1]) : 0;
+    const bool above_ascii = byte == 0xC2 && next < 0xA0;  // U+0080 to U+009F: terminals obey some of these, too
+    if (above_ascii) line.erase(i, 1);
+    if (above_ascii || byte < ' ' || byte == 0x7F) line[i] = ' ';
+  }
+  return line;
+}
+
 }  // namespace outrider

@@ -17,4 +17,8 @@ size_t IncompleteUtf8Tail(std::string_view text);
 // Copies `text`, each byte that is not part of a well-formed character replaced by U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
 
+// What a stranger said, fit for a line of a log or a terminal: the beginning of it, about `most` bytes, well-formed,
+// and a blank for every control character.
+std::string OneLine(std::string_view text, size_t most);
+
 }  // namespace outrider

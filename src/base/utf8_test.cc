@@ -30,6 +30,23 @@ TEST(Utf8Test, ReplacesWhatIsNoCharacter) {
   EXPECT_EQ(ReplaceInvalidUtf8("ok 🙂"), "ok 🙂");
 }
 
+TEST(Utf8Test, MakesOneLineOfWhatAStrangerSaid) {
+  EXPECT_EQ(OneLine("no such\nmodel: \x1B[31mé\x7F", 100), "no such model:  [31mé ");
+  EXPECT_EQ(OneLine("\xC2\x9B"
+                    "2J\xC2\xA0.",
+                    100),
+            " 2J\xC2\xA0.")
+      << "a control sequence may begin without ESC";
+  EXPECT_EQ(OneLine("aé", 2), "a") << "no half characters";
+  EXPECT_EQ(OneLine("a\xC3", 2), "a\xEF\xBF\xBD");
+}
+
+RC_GTEST_PROP(Utf8Test, ALineIsValidAndOne, (const std::string& bytes)) {
+  const std::string line = OneLine(bytes, 20);
+  RC_ASSERT(IsValidUtf8(line));
+  for (const char c : line) RC_ASSERT(static_cast<unsigned char>(c) >= ' ');
+}
+
 RC_GTEST_PROP(Utf8Test, ReplacingAlwaysGivesValidText, (const std::string& bytes)) {
   RC_ASSERT(IsValidUtf8(ReplaceInvalidUtf8(bytes)));
 }

@@ -3,12 +3,12 @@
 #include <cpp-httplib/httplib.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "base/utf8.h"
 #include "bench/json_fields.h"
 #include "bench/sse_reader.h"
 
@@ -40,12 +40,7 @@ std::string Complaint(const std::string& body) {
     const Json& error = Field(*json, "error");
     said = error.is_string() ? error.get<std::string>() : TextOf(Field(error, "message"));
   }
-  if (said.empty()) said = body;
-  constexpr size_t kMost = 200;
-  if (said.size() > kMost) said.resize(kMost);
-  std::replace_if(
-      said.begin(), said.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  return said;
+  return OneLine(said.empty() ? body : said, 200);
 }
 
 // Collects an answer out of its events.

@@ -14,6 +14,7 @@
 
 #include "base/address.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "remote/draft.grpc.pb.h"
 #include "remote/protocol.h"
 
@@ -50,13 +51,7 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
-// What others say, fit for a line of the log.
-std::string Printable(std::string text) {
-  constexpr size_t kMost = 300;
-  if (text.size() > kMost) text.resize(kMost);
-  for (char& c : text) c = c < ' ' || c > '~' ? '?' : c;
-  return text;
-}
+constexpr size_t kMostSaid = 300;  // bytes of what others say, in a line of the log
 
 // One draft server, and how it fares. Thread-safe.
 class DraftHost {
@@ -78,7 +73,7 @@ class DraftHost {
   void Worked(const std::string& model) {
     const std::lock_guard lock(mutex_);
     pause_ = kLeastPause;
-    if (!std::exchange(works_, true)) LogInfo("draft server {}: drafts with {}", address_, Printable(model));
+    if (!std::exchange(works_, true)) LogInfo("draft server {}: drafts with {}", address_, OneLine(model, kMostSaid));
   }
 
   // Has no room for one more sequence.
@@ -96,7 +91,7 @@ class DraftHost {
     pause_ = std::min<milliseconds>(2 * pause_, kMostPause);
     if (!std::exchange(works_, false) && reason == reason_) return;
     reason_ = reason;
-    LogWarning("draft server {}: {}; requests go on without it", address_, Printable(reason));
+    LogWarning("draft server {}: {}; requests go on without it", address_, OneLine(reason, kMostSaid));
   }
 
   // Puts this host into `queue` when its connection has changed, or after a moment.

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "engine/fake_engine.h"
 #include "engine/fake_tokenizer.h"
@@ -82,7 +84,11 @@ TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
     proposal.patience = 0.05;
     proposal.draft.Clear();
     Proposal* asked[] = {&proposal};
-    drafter.Propose(asked);
+    const TimePoint start = Clock::Real().Now();
+    for (drafter.Propose(asked); proposal.draft.empty(); drafter.Propose(asked)) {
+      ASSERT_LT(Clock::Real().Now() - start, std::chrono::seconds(20)) << "no draft for commit " << i;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // a stream begins, or the machine is busy
+    }
     proposed += proposal.draft.size();
     for (Token last = history.back(); const DraftToken& token : proposal.draft.tokens) {
       last = ForgetfulEngine::After(last);
@@ -95,7 +101,7 @@ TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
   }
   const long grown = HeapBytes() - at_first;
   const DraftDeskStats stats = (*server)->stats();
-  EXPECT_GT(proposed, commits / 2);
+  EXPECT_GT(proposed, 2L * commits);
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(stats.broken, 0u);
   EXPECT_LT(grown, 4 << 20);
