@@ -166,12 +166,12 @@ def main() -> int:
         return {"messages": [{"role": "user", "content": prompt}], "max_tokens": options.tokens, "temperature": 0,
                 "cache_prompt": False, "speculative": {"enabled": speculate}}  # fmt: skip
 
-    def ask(prompt: str, speculate: bool, of: Server = server) -> dict:
+    def ask(prompt: str, speculate: bool, of: Server) -> dict:
         answer = of.http.post("/v1/chat/completions", json=request(prompt, speculate))
         answer.raise_for_status()
         return {**answer.json()["timings"], "text": answer.json()["choices"][0]["message"]["content"]}
 
-    def learn(prompt: str, runs: Runs, of: Server = server):
+    def learn(prompt: str, runs: Runs, of: Server):
         """An answer by which the network is learned, and what travels for it once it flows."""
         body = {**request(prompt, True), "stream": True}
         pieces, before = 0, (0.0, 0.0)
@@ -196,17 +196,14 @@ def main() -> int:
     plain = Runs()
     try:
         for turn, prompt in enumerate(prompts):
-            plain.add(ask(prompt, False))
+            plain.add(ask(prompt, False, server))
             order = list(conditions)
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 proxy.set(*conditions[name])
-                learn(prompt, runs[name])
-                runs[name].add(ask(prompt, True))
-                assert runs[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
-                if replicated:
-                    learn(prompt, runs_replicated[name], replicated)
-                    runs_replicated[name].add(ask(prompt, True, replicated))
-                    assert runs_replicated[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
+                for each, kept in zip(servers, (runs, runs_replicated)):
+                    learn(prompt, kept[name], each)
+                    kept[name].add(ask(prompt, True, each))
+                    assert kept[name].rows[-1]["text"] == plain.rows[-1]["text"], "the text changed"
             print(f"{turn + 1} of {len(prompts)} prompts", end="\r", file=sys.stderr, flush=True)
         base = next(iter(runs.values()))
         if options.networks:

@@ -73,11 +73,9 @@ Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& optio
 Status CheckSpeculation(const ServeOptions& options) {
   auto drafters = ChooseDrafters(options.speculation);
   if (!drafters.ok()) return drafters.status();
-  const bool remote =
-      std::any_of(drafters->begin(), drafters->end(), [](const DrafterChoice& c) { return c.name == "remote"; });
   if (options.replica.empty()) return {};
   if (!options.http.slot_save_path.empty()) return InvalidArgument("--slot-save-path does not work with --replica");
-  if (remote) return {};
+  if (Chosen(*drafters, "remote")) return {};
   return InvalidArgument("--replica needs a drafter that goes on while the target verifies: --spec remote:HOST:PORT");
 }
 

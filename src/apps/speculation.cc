@@ -41,11 +41,11 @@ std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
   return drafters;
 }
 
+}  // namespace
+
 bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name) {
   return std::any_of(choices.begin(), choices.end(), [&](const DrafterChoice& c) { return c.name == name; });
 }
-
-}  // namespace
 
 Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings) {
   std::vector<DrafterChoice> choices;

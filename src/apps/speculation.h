@@ -53,5 +53,6 @@ class Speculation {
 
 // The drafters that `settings` ask for, "auto" resolved. kInvalidArgument says which flag is wrong.
 Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings);
+bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name);
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cassert>
 #include <filesystem>
 #include <optional>
 
@@ -124,16 +125,9 @@ std::string Target::key() const {
 }
 
 void Target::Pad() {
-  together_.reset();
-  for (Copy& copy : copies_) copy.padded = std::make_unique<PaddedEngine>(*copy.unpadded);
-  Join();
-}
-
-void Target::Join() {
-  if (copies_.size() < 2) return;
-  std::vector<Engine*> engines;
-  for (const Copy& copy : copies_) engines.push_back(&copy.engine());
-  together_ = std::make_unique<ReplicatedEngine>(engines);
+  assert(!replicated());
+  Copy& copy = copies_.front();
+  copy.padded = std::make_unique<PaddedEngine>(*copy.unpadded);
 }
 
 Status Target::AddReplica(const std::vector<std::string>& devices) {
@@ -161,7 +155,9 @@ Status Target::AddReplica(const std::vector<std::string>& devices) {
         fmt::join(devices, ", ")));
   }
   copies_.push_back(std::move(copy));
-  Join();
+  std::vector<Engine*> engines;
+  for (const Copy& each : copies_) engines.push_back(&each.engine());
+  together_ = std::make_unique<ReplicatedEngine>(engines);
   return {};
 }
 

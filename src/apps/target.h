@@ -25,7 +25,8 @@ class Target {
   // `learn`: whether `--exact auto` goes by what was found before.
   static Result<std::unique_ptr<Target>> Load(ModelOptions model, const ContextOptions& context, bool learn = true);
 
-  // Another copy of the model, on `devices` ("none" = CPU). kInvalidArgument if it would not compute the same.
+  // Another copy of the model, on `devices` ("none" = CPU); once, and padded if this is. kInvalidArgument if it would
+  // not compute the same.
   Status AddReplica(const std::vector<std::string>& devices);
 
   const std::shared_ptr<LlamaModel>& model() const { return copies_.front().model; }
@@ -59,7 +60,6 @@ class Target {
   };
 
   Target() = default;
-  void Join();
 
   std::vector<Copy> copies_;
   std::unique_ptr<ReplicatedEngine> together_;  // if there are several

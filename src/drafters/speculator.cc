@@ -71,7 +71,6 @@ struct Speculator::State {
   double draft_seconds = 0;  // and for saving and restoring states
 
   // Scratch.
-  Proposal ahead;
   std::vector<Proposal*> asked;
   std::vector<SequenceOutlook> offers;        // by turn, with drafts
   std::vector<std::vector<double>> outlooks;  // by turn
@@ -476,14 +475,12 @@ void Speculator::LookAhead(SeqId seq, std::vector<Token>* ahead) {
   const std::vector<DraftToken>& draft = state.SlotOf(seq).draft.tokens;
   for (Seat& seat : state.seats) {
     if (!seat.drafter->goes_on() || !state.MayAsk(seat, *turn)) continue;
-    Proposal& proposal = state.ahead;
-    proposal.seq = seq;
-    proposal.history = turn->history;
-    proposal.max_tokens = std::min(static_cast<int>(draft.size()) + state.SlotOf(seq).n_max, turn->room);
-    proposal.draft.Clear();
+    const int most = std::min(static_cast<int>(draft.size()) + state.SlotOf(seq).n_max, turn->room);
+    state.asked.clear();
+    state.Prepare(seat, *turn, most, 0);
+    Proposal& proposal = *state.asked.back();
     proposal.draft.tokens = draft;
-    Proposal* asked[] = {&proposal};
-    seat.drafter->Propose(asked);
+    seat.drafter->Propose(state.asked);
     if (proposal.draft.tokens.size() <= draft.size() + ahead->size()) continue;
     ahead->clear();
     for (size_t i = draft.size(); i < proposal.draft.tokens.size(); ++i) {

@@ -46,11 +46,10 @@ class ReplicatedEngine::Replica {
     thread_.join();
   }
 
-  // Idle replicas only. Begins with the rows of `batch`, which come after `texts`. `rows`: where in the last part each
-  // is.
-  void Begin(const Batch& batch, std::span<const std::vector<Token>> texts, std::vector<int>* rows) {
+  // Idle replicas only. Begins with the rows of `batch`, which come after `texts`.
+  void Begin(const Batch& batch, std::span<const std::vector<Token>> texts) {
     (void)Settle();  // rows that nobody asked for in the end
-    rows->clear();
+    rows_.clear();
     parts_.assign(1, Batch());
     Batch last;
     int room = engine_.info().max_batch - batch.size();
@@ -58,9 +57,8 @@ class ReplicatedEngine::Replica {
     for (size_t i = 0; i < all.size();) {
       const SeqId seq = all[i].seq;
       ReadUp(seq, texts[static_cast<size_t>(seq)], &room, &last);
-      if (i == 0) first_ = last.size();
       for (; i < all.size() && all[i].seq == seq; ++i) {
-        rows->push_back(last.Add(all[i]));
+        rows_.push_back(last.Add(all[i]));
         MemoryOf(seq).push_back(all[i].token);
       }
     }
@@ -129,11 +127,11 @@ class ReplicatedEngine::Replica {
   }
   Pos foresees_from() const { return foresees_from_; }
 
-  // Of rows of one sequence.
-  int RowAt(Pos pos) const { return first_ + pos - first_pos_; }
-
+  Pos first_pos() const { return first_pos_; }  // of the rows it was given last
   std::span<const Token> memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
-  std::span<const float> Logits(int row) { return engine_.Logits(row); }
+
+  // Of a row it was given last.
+  std::span<const float> Logits(int row) { return engine_.Logits(rows_[static_cast<size_t>(row)]); }
 
  private:
   static constexpr Pos kNothing = -1;
@@ -181,8 +179,8 @@ class ReplicatedEngine::Replica {
   Engine& engine_;
   std::vector<std::vector<Token>> memory_;  // by sequence, with the rows underway
   SeqId seq_ = 0;                           // of the first row it was given last
-  int first_ = 0;                           // where that is in the last part
-  Pos first_pos_ = 0;
+  Pos first_pos_ = 0;                       // likewise
+  std::vector<int> rows_;                   // where in the last part each of them is
   Pos foresees_from_ = kNothing;
   bool ahead_of_time_ = false, left_alone_ = false;
 
@@ -208,13 +206,10 @@ ReplicatedEngine::~ReplicatedEngine() = default;
 Status ReplicatedEngine::Decode(const Batch& batch) {
   const TimePoint start = Clock::Real().Now();
   Replica* const begun = FindBegun(batch);
-  if (begun != nullptr) {
-    rows_.clear();
-    for (const BatchRow& row : batch.rows()) rows_.push_back(begun->RowAt(row.pos));
-  }
   was_underway_ = begun != nullptr;
   serving_ = begun != nullptr ? begun : &ChooseIdle(batch);
-  if (begun == nullptr) serving_->Begin(batch, texts_, &rows_);
+  if (begun == nullptr) serving_->Begin(batch, texts_);
+  first_row_ = batch.rows().front().pos - serving_->first_pos();
   const bool may_look = foresight_ && OneSequence(batch) && batch.rows().back().wants_logits;
   if (may_look) {
     do LookAhead(batch, start);
@@ -228,12 +223,17 @@ Status ReplicatedEngine::Decode(const Batch& batch) {
   return {};
 }
 
+// The text if all rows of `batch`, which are of one sequence, are right.
+void ReplicatedEngine::Assume(const Batch& batch) {
+  assumed_ = texts_[static_cast<size_t>(batch.rows().front().seq)];
+  for (const BatchRow& row : batch.rows()) assumed_.push_back(row.token);
+}
+
 // The replica that was given these very rows before they were asked for, if there is one.
 ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
   if (!OneSequence(batch)) return nullptr;
   const BatchRow& first = batch.rows().front();
-  assumed_ = texts_[static_cast<size_t>(first.seq)];
-  for (const BatchRow& row : batch.rows()) assumed_.push_back(row.token);
+  Assume(batch);
   for (const auto& replica : replicas_) {
     if (!replica->Foreseen(first.seq, assumed_).empty() && replica->foresees_from() <= first.pos) return replica.get();
   }
@@ -280,8 +280,7 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   foresight_(seq, &ahead_);
   if (ahead_.empty()) return;
   const std::vector<Token>& text = texts_[static_cast<size_t>(seq)];
-  assumed_ = text;
-  for (const BatchRow& row : batch.rows()) assumed_.push_back(row.token);
+  Assume(batch);
   const size_t verified = assumed_.size();
   assumed_.insert(assumed_.end(), ahead_.begin(), ahead_.end());
 
@@ -308,14 +307,13 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   for (size_t pos = text.size(); pos < end; ++pos) {
     foreseen_.Add({assumed_[pos], static_cast<Pos>(pos), seq, pos >= begun});
   }
-  std::vector<int> rows;
-  idle->Begin(foreseen_, texts_, &rows);
+  idle->Begin(foreseen_, texts_);
   idle->WorksAhead();
   if (!reads) idle->Foresees(static_cast<Pos>(begun));
 }
 
 std::span<const float> ReplicatedEngine::Logits(int row) {
-  return serving_->Logits(rows_[static_cast<size_t>(row)]);
+  return serving_->Logits(first_row_ + row);
 }
 
 Pos ReplicatedEngine::TruncateTo(SeqId seq, Pos length) {

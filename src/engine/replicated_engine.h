@@ -50,6 +50,7 @@ class ReplicatedEngine : public Engine {
  private:
   class Replica;
 
+  void Assume(const Batch& batch);
   Replica* FindBegun(const Batch& batch);
   size_t Missing(const Replica& replica, const Batch& batch) const;
   Replica& ChooseIdle(const Batch& batch);
@@ -61,12 +62,12 @@ class ReplicatedEngine : public Engine {
   Foresight foresight_;
   Replica* serving_ = nullptr;  // the one that computes, or has computed, the last batch
   bool was_underway_ = false;   // before that was asked for
-  std::vector<int> rows_;       // by row of the last batch: its row there
+  int first_row_ = 0;           // of the last batch, among those that it was given
   Duration usual_time_{};       // of a step
 
-  // Scratch of LookAhead.
+  // Scratch.
   std::vector<Token> ahead_;
-  std::vector<Token> assumed_;  // the text if all is right
+  std::vector<Token> assumed_;
   Batch foreseen_;
 };
 
