@@ -28,3 +28,10 @@ set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
 
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)
 add_subdirectory("${OUTRIDER_LLAMA_SOURCE}" llama EXCLUDE_FROM_ALL SYSTEM)
+
+# GCC's _tile_loadconfig tells the compiler that it reads 8 of the 64 bytes of a tile configuration, so that GCC 12 drops ggml's stores
+# to the others: on a CPU with AMX the first wide product of plain weights then ends in an illegal instruction.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set_source_files_properties("${OUTRIDER_LLAMA_SOURCE}/ggml/src/ggml-cpu/amx/mmq.cpp" TARGET_DIRECTORY ggml-cpu
+                              PROPERTIES COMPILE_OPTIONS "-fno-tree-dse;-fno-dse")
+endif()
