@@ -123,8 +123,10 @@ const std::vector<ggml_type> kGgmlsChains = {GGML_TYPE_Q4_0};
 // Where ggml puts weights that it reorders; null if it reorders none. (On a CPU with AMX it prefers another place, whose
 // kernels add up in another order.)
 ggml_backend_buffer_type_t ReorderedByGgml() {
-  for (ggml_backend_buffer_type_t candidate : ggml_backend_cpu_get_extra_buffer_types()) {
-    if (std::string_view(ggml_backend_buft_name(candidate)) == "CPU_REPACK") return candidate;
+  const auto list = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+      ggml_backend_reg_get_proc_address(ggml_backend_cpu_reg(), "ggml_backend_dev_get_extra_bufts"));
+  for (ggml_backend_buffer_type_t* type = list(ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0)); *type; ++type) {
+    if (std::string_view(ggml_backend_buft_name(*type)) == "CPU_REPACK") return *type;
   }
   return nullptr;
 }
