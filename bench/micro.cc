@@ -15,6 +15,7 @@
 #include "drafters/registry.h"
 #include "engine/fake_tokenizer.h"
 #include "engine/llama/llama_filters.h"
+#include "engine/llama/step_split.h"
 #include "sampling/sampler.h"
 #include "spec/policy.h"
 #include "spec/verify.h"
@@ -58,7 +59,7 @@ void ProposeAndCommit(benchmark::State& state, const std::string& name) {
       state.ResumeTiming();
     }
     ++at;
-    (*drafter)->Commit(0, std::span(text).first(at), 1);
+    (*drafter)->Commit(0, {std::span(text).first(at), 1});
     Proposal proposal;
     proposal.seq = 0;
     proposal.history = std::span(text).first(at);
@@ -81,10 +82,15 @@ void ChooseRows(benchmark::State& state) {
   const auto sequences = static_cast<size_t>(state.range(0));
   const CostCurve curve({{1, 0.020}, {2, 0.021}, {4, 0.024}, {8, 0.033}, {32, 0.110}});
   const RollbackCost rollback;
-  Policy policy(curve, rollback);
+  StepSplit split(512, false, 0);
+  Policy policy(curve, rollback, [&split](std::span<const SequenceRows> step, StepLayout* layout) {
+    layout->parts.clear();
+    for (const StepSplit::Part& part : split.Cut(step)) layout->parts.push_back(RowsOf(part));
+  });
   std::vector<double> survival;
   for (double chance = 0.8; survival.size() < 16; chance *= 0.8) survival.push_back(chance);
-  std::vector<SequenceOutlook> outlooks(sequences, {1, survival});
+  std::vector<SequenceOutlook> outlooks;
+  for (size_t i = 0; i < sequences; ++i) outlooks.push_back({static_cast<SeqId>(i), 1, survival});
   StepOutlook step;
   step.sequences = outlooks;
   step.context = 500;

@@ -39,7 +39,7 @@ TEST(MetricsTest, TellsAllCounters) {
   stats.prompt_seconds = 1.5;
   stats.generate_seconds = 0.25;
   stats.steps = 7;
-  stats.foreseen_steps = 5;
+  stats.lookahead_steps = 5;
   stats.rows = 8;
   stats.running = 3;
   stats.queued = 1;
@@ -57,7 +57,7 @@ TEST(MetricsTest, TellsAllCounters) {
   EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"error\"}"), 15);
   EXPECT_EQ(samples.at("outrider_requests_refused_total"), 2);
   EXPECT_EQ(samples.at("outrider_rows_total"), 8);
-  EXPECT_EQ(samples.at("outrider_foreseen_steps_total"), 5);
+  EXPECT_EQ(samples.at("outrider_lookahead_steps_total"), 5);
   EXPECT_NE(text.find("\nllamacpp:tokens_predicted_total 18446744073709551615\n"), std::string::npos);
   EXPECT_EQ(text.back(), '\n');
 }

@@ -35,7 +35,7 @@ DraftModelCosts MeasureDraft(const DraftModel& model) {
   for (int round = 0; round < 3; ++round) {
     drafter.Forget(0);
     const TimePoint start = Clock::Real().Now();
-    drafter.CatchUp(0, history, static_cast<int>(history.size()));
+    drafter.Read(0, history, static_cast<int>(history.size()));
     costs.read_seconds = std::min(costs.read_seconds, SecondsSince(start) / static_cast<double>(history.size()));
   }
   for (int round = 0; round < kRounds; ++round) {

@@ -96,8 +96,8 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   }
 
   const DrafterEnvironment environment{info.n_sequences, target.model()->tokenizer(),
-                                       speculation->draft_ ? &speculation->draft_->model() : nullptr,
-                                       settings.remember};
+                                       speculation->draft_ ? &speculation->draft_->model() : nullptr, settings.remember,
+                                       &target.engine()};
   std::vector<DrafterKind> kinds = DrafterKinds();
   kinds.push_back(RemoteKind());
   std::vector<std::unique_ptr<Drafter>> drafters;
@@ -116,10 +116,8 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   for (const int rows : {2, 4, 8}) {
     speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
   }
-  settings.policy.gap_filling = info.gap_filling;
-  if (info.rollback != Rollback::kDropCells) settings.policy.rollback = {info.device_snapshots, 0};
-  speculation->speculator_ =
-      std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy, info.n_sequences);
+  speculation->speculator_ = std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy,
+                                                          target.engine(), Clock::Real(), target.lookahead());
   return speculation;
 }
 

@@ -31,6 +31,7 @@ class Target {
 
   const std::shared_ptr<LlamaModel>& model() const { return copies_.front().model; }
   Engine& engine() { return together_ ? static_cast<Engine&>(*together_) : copies_.front().engine(); }
+  Lookahead* lookahead() { return together_.get(); }  // null unless there are replicas
   const LlamaEngine& unpadded() const { return *copies_.front().unpadded; }
   const ContextOptions& context() const { return context_; }
   const ModelOptions& options() const { return options_; }

@@ -4,15 +4,18 @@
 // any effect on the text. What a drafter owes its caller: it never throws, never aborts on any history, never proposes
 // more than it is asked for, and keeps sequences apart.
 //
-// `history` is always the whole committed sequence, prompt included, and belongs to the caller. A history may be
-// shorter than the last one only after Begin. One thread calls.
+// A request's life: Begin, then Propose and Commit in turn, then End. `history` is always the whole committed sequence,
+// prompt included, and belongs to the caller. A history may be shorter than the last one only after Begin. One thread
+// calls. A drafter that keeps what it learned in a file writes it when it is destroyed.
 #pragma once
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/token.h"
+#include "engine/engine.h"
 #include "sampling/sampling_options.h"
 #include "spec/draft.h"
 
@@ -29,53 +32,82 @@ struct DraftContext {
 struct Proposal {
   SeqId seq;
   std::span<const Token> history;
-  int max_tokens = 0;         // length the draft may reach
-  float p_min = 0;            // stop before the first token with less confidence
-  double least_survival = 0;  // make no more tokens once the product of confidences is below
-  Draft draft;                // may come with tokens of another drafter: continue after them
-  double patience = 0;        // seconds that waiting for an answer is worth
+  int max_tokens = 0;       // length the draft may reach
+  float p_min = 0;          // stop before the first token with less confidence
+  double min_survival = 0;  // make no more tokens once the product of confidences is below
+  Draft draft;              // may come with tokens of another drafter: continue after them
+  double patience = 0;      // seconds that the caller is willing to wait for an answer that is on its way
+  double due = 0;  // answer: seconds until a draft is expected that was not there in time; 0 = none is expected
+};
+
+// Rows of the target that a step made final: they stay in its memory. Rows of tokens that were found in memory (a
+// prefix of the prompt that an earlier request shared) are never among them, and a row may come again after a rollback,
+// with the same values.
+struct FinalRows {
+  Pos first = 0;  // position of the first of them
+  int count = 0;
+  Engine* engine = nullptr;
+  int batch_row = 0;  // of the first in the engine's last batch
+
+  // Hidden states of row `i` (0 … count - 1); only for drafters that read them. Valid during the call.
+  std::span<const float> Hidden(int i) const { return engine->Hidden(batch_row + i); }
+};
+
+// What a step made final for one sequence.
+struct CommittedStep {
+  std::span<const Token> history;  // the whole sequence
+  int added = 0;                   // tokens at its end that the target said in this step; 0 while a prompt is read
+  FinalRows rows = {};
+};
+
+// What is special about a drafter; constant.
+struct DrafterTraits {
+  std::string name;           // as in --spec, /props and the metrics
+  bool computes = false;      // takes long enough to be asked only when that pays; others answer within microseconds
+  bool draws = false;         // its tokens are random draws if it is asked for distributions
+  bool drafts_ahead = false;  // its drafts grow while the target verifies their beginning
+  bool reads_hidden = false;  // Commit gives it the hidden states of the target's rows, those of prompts too
+};
+
+// For drafters that must read a history before they can propose (a draft model that has not seen the prompt).
+class HistoryReader {
+ public:
+  virtual ~HistoryReader() = default;
+
+  // Tokens of the history that `seq` has still to read before it can propose.
+  virtual int Lag(SeqId seq, std::span<const Token> history) const = 0;
+
+  // Reads up to `tokens` of them.
+  virtual void Read(SeqId seq, std::span<const Token> history, int tokens) = 0;
 };
 
 class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  virtual std::string_view name() const = 0;
+  const DrafterTraits& traits() const { return traits_; }
 
   // A request begins in `seq`; whatever ran there before is over.
   virtual void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) = 0;
-
-  // The last `added` tokens of `history` are new and final.
-  virtual void Commit(SeqId seq, std::span<const Token> history, int added) = 0;
 
   // Appends to the draft of each proposal; leaves it as it is where there is nothing to say. Several at once, because a
   // drafter with a model answers them in one batch.
   virtual void Propose(std::span<Proposal*> proposals) = 0;
 
+  // Called after every step that said new tokens, and, for drafters that read hidden states, after every step.
+  virtual void Commit(SeqId seq, const CommittedStep& step) = 0;
+
   // The request is over; `history` is all of it. `complete`: the answer ran its course (worth remembering).
   virtual void End(SeqId seq, std::span<const Token> history, bool complete) = 0;
 
-  // A drafter that looks things up proposes within microseconds and is asked at every step. Others compute, and are
-  // asked when that pays.
-  virtual bool computes() const { return false; }
+  // Null if it can propose at any time.
+  virtual HistoryReader* reader() { return nullptr; }
 
-  // Whether its tokens are drawn at random if it is asked for distributions.
-  virtual bool draws() const { return computes(); }
+ protected:
+  explicit Drafter(DrafterTraits traits) : traits_(std::move(traits)) {}
 
-  // Tokens of the history that `seq` has still to read before it can propose (a draft model that has not seen the
-  // prompt), and reading up to `tokens` of them.
-  virtual int Lag(SeqId, std::span<const Token> /*history*/) const { return 0; }
-  virtual void CatchUp(SeqId, std::span<const Token> /*history*/, int /*tokens*/) {}
-
-  // A drafter whose answers come from elsewhere: seconds until one is there for `seq`, as far as can be told; 0 if
-  // there is one, or none to expect. Until then it has nothing to propose, unless its proposal has the patience.
-  virtual double Due(SeqId, std::span<const Token> /*history*/) const { return 0; }
-
-  // Whether its drafts grow while the target verifies their beginning.
-  virtual bool goes_on() const { return false; }
-
-  // The server stops: a drafter that keeps what it learned in a file writes it now.
-  virtual void Save() {}
+ private:
+  const DrafterTraits traits_;
 };
 
 }  // namespace outrider

@@ -23,7 +23,7 @@ void Continuation::CopyLast(std::span<Token> to) const {
 
 bool Continuation::Append(Token token, float confidence) {
   const double survival = survival_ * confidence;
-  if (room() <= 0 || confidence < proposal_.p_min || survival < proposal_.least_survival) return false;
+  if (room() <= 0 || confidence < proposal_.p_min || survival < proposal_.min_survival) return false;
   Draft& draft = proposal_.draft;
   // Beside drawn tokens, a token that was looked up stands as one that was certain to be proposed.
   if (!draft.distributions.empty()) draft.distributions.push_back({{token, 1.0f}});
@@ -45,8 +45,8 @@ void LookupDrafter::Begin(SeqId seq, std::span<const Token> history, const Draft
   Read(seq, history);
 }
 
-void LookupDrafter::Commit(SeqId seq, std::span<const Token> history, int /*added*/) {
-  Read(seq, history);
+void LookupDrafter::Commit(SeqId seq, const CommittedStep& step) {
+  Read(seq, step.history);
 }
 
 void LookupDrafter::Propose(std::span<Proposal*> proposals) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "drafters/drafter.h"
@@ -43,10 +45,11 @@ float MatchConfidence(int64_t agreed, int64_t seen, int matched);
 // A drafter that learns a sequence token by token and continues it by looking up its end.
 class LookupDrafter : public Drafter {
  public:
-  explicit LookupDrafter(int n_sequences) : read_(static_cast<size_t>(n_sequences)) {}
+  LookupDrafter(std::string name, int n_sequences)
+      : Drafter({.name = std::move(name)}), read_(static_cast<size_t>(n_sequences)) {}
 
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) final;
-  void Commit(SeqId seq, std::span<const Token> history, int added) final;
+  void Commit(SeqId seq, const CommittedStep& step) final;
   void Propose(std::span<Proposal*> proposals) final;
   void End(SeqId seq, std::span<const Token> history, bool complete) final;
 

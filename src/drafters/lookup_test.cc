@@ -30,7 +30,7 @@ void CheckDraft(const Proposal& proposal, int begun, const std::set<Token>& seen
     RC_ASSERT(seen.contains(token.token));
     RC_ASSERT(token.confidence > 0 && token.confidence < 1);
     RC_ASSERT(token.confidence >= proposal.p_min);
-    RC_ASSERT(survival >= proposal.least_survival);
+    RC_ASSERT(survival >= proposal.min_survival);
   }
 }
 
@@ -70,11 +70,11 @@ void CheckPromises(const DrafterKind& kind, const std::string& parameters) {
       const Token offset = line.owner.empty() ? 0 : line.owner == "anna" ? 100 : 200;
       const std::vector<Token> added = RandomTokens(10);
       for (const Token token : added) line.history.push_back(token + offset);
-      drafter.Commit(seq, line.history, static_cast<int>(added.size()));
+      drafter.Commit(seq, {line.history, static_cast<int>(added.size())});
     } else {
       Proposal proposal{seq, line.history, *rc::gen::inRange(0, 12), 0, 0, {}};
       proposal.p_min = *rc::gen::element(0.0f, 0.5f, 0.9f);
-      proposal.least_survival = *rc::gen::element(0.0, 0.1, 0.8);
+      proposal.min_survival = *rc::gen::element(0.0, 0.1, 0.8);
       const int begun = *rc::gen::inRange(0, 3);
       for (int i = 0; i < begun && !line.history.empty(); ++i) {
         proposal.draft.tokens.push_back({line.history.front(), 0.9f, 0});
@@ -125,10 +125,10 @@ TEST(ContinuationTest, EndsAtTheLimits) {
     EXPECT_FALSE(text.Append(3, 0.49f));
     EXPECT_TRUE(text.Append(3, 0.5f)) << "p_min itself is enough";
   }
-  proposal.least_survival = 0.0625;
+  proposal.min_survival = 0.0625;
   {
     Continuation text(proposal);  // survives with 0.125 so far
-    EXPECT_TRUE(text.Append(4, 0.5f)) << "least_survival itself is enough";
+    EXPECT_TRUE(text.Append(4, 0.5f)) << "min_survival itself is enough";
     EXPECT_FALSE(text.Append(5, 0.99f));
   }
   EXPECT_EQ(proposal.draft.size(), 4);

@@ -55,12 +55,12 @@ class Talk {
   void Say(std::string_view text, SeqId seq = 0) {
     for (const Token token : ByteTokens(text)) {
       histories_[seq].push_back(token);
-      drafter_->Commit(seq, histories_[seq], 1);
+      drafter_->Commit(seq, {histories_[seq], 1});
     }
   }
 
   void End(SeqId seq = 0, bool complete = true) { drafter_->End(seq, histories_[seq], complete); }
-  void Save() { drafter_->Save(); }
+  void Stop() { drafter_.reset(); }  // the server stops
 
   // A proposal for `seq`, with `begun` drafted by another already.
   Proposal Ask(int max_tokens, SeqId seq = 0, std::string_view begun = "") {

@@ -28,7 +28,8 @@ float ProbabilityOfBest(std::span<const float> logits, Token best) {
 }  // namespace
 
 ModelDrafter::ModelDrafter(const DraftModel& model, int n_sequences, int window, Token vocabulary)
-    : model_(model),
+    : Drafter({.name = "model", .computes = true, .draws = true}),
+      model_(model),
       window_(window > 0 ? std::min<int>(window, model.engine.info().sequence_length)
                          : model.engine.info().sequence_length),
       vocabulary_(vocabulary),
@@ -134,7 +135,7 @@ int ModelDrafter::Lag(SeqId seq, std::span<const Token> history) const {
   return missing <= kReadAlong ? 0 : static_cast<int>(missing);
 }
 
-void ModelDrafter::CatchUp(SeqId seq, std::span<const Token> history, int tokens) {
+void ModelDrafter::Read(SeqId seq, std::span<const Token> history, int tokens) {
   Agree(seq, history);
   Slide(seq, history.size(), 0);
   Memory& memory = MemoryOf(seq);
@@ -222,7 +223,7 @@ bool ModelDrafter::DrawNext(Answer& answer) {
     std::vector<TokenProbability>& distribution = all.emplace_back();
     for (const Candidate& c : memory.sampler->LastCandidates()) distribution.push_back({c.token, c.probability});
   }
-  return !ends && answer.survival >= proposal.least_survival && proposal.draft.size() < proposal.max_tokens &&
+  return !ends && answer.survival >= proposal.min_survival && proposal.draft.size() < proposal.max_tokens &&
          static_cast<int>(memory.tokens.size()) < window_;
 }
 

@@ -19,20 +19,19 @@
 
 namespace outrider {
 
-class ModelDrafter : public Drafter {
+class ModelDrafter : public Drafter, public HistoryReader {
  public:
   // `window`: tokens of the history the model looks back on at most; 0 = as many as its context holds. `vocabulary`:
   // tokens up to this id mean the same to both models; no other is read or drafted.
   ModelDrafter(const DraftModel& model, int n_sequences, int window, Token vocabulary);
 
-  std::string_view name() const override { return "model"; }
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
-  void Commit(SeqId, std::span<const Token>, int) override {}
+  void Commit(SeqId, const CommittedStep&) override {}
   void Propose(std::span<Proposal*> proposals) override;
   void End(SeqId, std::span<const Token>, bool) override {}
-  bool computes() const override { return true; }
+  HistoryReader* reader() override { return this; }
   int Lag(SeqId seq, std::span<const Token> history) const override;
-  void CatchUp(SeqId seq, std::span<const Token> history, int tokens) override;
+  void Read(SeqId seq, std::span<const Token> history, int tokens) override;
 
   // Tokens of the history after the first `kept` may be others than they were.
   void Revise(SeqId seq, size_t kept);

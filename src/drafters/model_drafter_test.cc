@@ -129,16 +129,16 @@ TEST(ModelDrafterTest, ReadsAPromptInSlicesAndKeepsASharedPrefix) {
   std::vector<Token> history(100, 5);
   f.Begin(0, history);
   EXPECT_EQ(f.drafter.Lag(0, history), 100);
-  f.drafter.CatchUp(0, history, 60);
+  f.drafter.Read(0, history, 60);
   EXPECT_EQ(f.drafter.Lag(0, history), 40);
-  f.drafter.CatchUp(0, history, 60);
+  f.drafter.Read(0, history, 60);
   EXPECT_EQ(f.drafter.Lag(0, history), 0);
   EXPECT_EQ(f.engine.Length(0), 99) << "the last token is decoded with the draft";
 
   history.resize(120, 6);  // the next turn of the same conversation
   f.Begin(0, history);
   EXPECT_EQ(f.drafter.Lag(0, history), 21);
-  f.drafter.CatchUp(0, history, 21);
+  f.drafter.Read(0, history, 21);
   EXPECT_EQ(f.Ask(0, history, 2), f.Says(history, 2));
 
   const std::vector<Token> other = {9, 9, 9};  // a history that shrinks
@@ -162,7 +162,7 @@ TEST(ModelDrafterTest, TokensOutsideItsVocabularyAreNotRead) {
   const std::vector<Token> history = {1, kVocabulary + 5, 3};
   f.Begin(0, history);
   EXPECT_TRUE(f.Ask(0, history, 3).empty());
-  f.drafter.CatchUp(0, history, 3);
+  f.drafter.Read(0, history, 3);
   const std::vector<Token> readable = {1, 2, 3};
   f.Begin(0, readable);
   EXPECT_EQ(f.Ask(0, readable, 2), f.Says(readable, 2)) << "what was not decoded is not in its memory";
@@ -189,11 +189,11 @@ TEST(ModelDrafterTest, AWindowThatMovesOnIsReadAgainInSlices) {
   Fixture f(FakeEngine::Hashing(200), 200, 60);
   std::vector<Token> history(58, 5);
   f.Begin(0, history);
-  f.drafter.CatchUp(0, history, 100);
+  f.drafter.Read(0, history, 100);
   const size_t before = f.engine.batches().size();
   EXPECT_TRUE(f.Ask(0, history, 4).empty()) << "no room: the window moves on";
   EXPECT_EQ(f.engine.batches().size(), before) << "and nothing is read in one go";
-  while (f.drafter.Lag(0, history) > 0) f.drafter.CatchUp(0, history, 10);
+  while (f.drafter.Lag(0, history) > 0) f.drafter.Read(0, history, 10);
   EXPECT_EQ(f.Ask(0, history, 4).size(), 4u);
   for (size_t i = before; i < f.engine.batches().size(); ++i) EXPECT_LE(f.engine.batches()[i].size(), 16);
 }
@@ -205,7 +205,7 @@ RC_GTEST_PROP(ModelDrafterTest, FollowsAnyHistoryThroughAnyWindow, ()) {
       *rc::gen::container<std::vector<Token>>(*rc::gen::inRange<size_t>(1, 80), rc::gen::inRange(0, 200));
   f.Begin(1, history);
   for (int step = 0; step < 12; ++step) {
-    if (*rc::gen::arbitrary<bool>()) f.drafter.CatchUp(1, history, *rc::gen::inRange(1, 100));
+    if (*rc::gen::arbitrary<bool>()) f.drafter.Read(1, history, *rc::gen::inRange(1, 100));
     const int max_tokens = *rc::gen::inRange(0, 12);
     const std::vector<Token> draft = f.Ask(1, history, max_tokens);
     RC_ASSERT(static_cast<int>(draft.size()) <= max_tokens);

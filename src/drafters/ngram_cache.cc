@@ -82,7 +82,7 @@ class Ending {
 class NgramCache : public LookupDrafter {
  public:
   NgramCache(NgramCounts corpus, NgramCounts dynamic, const Options& options, int n_sequences)
-      : LookupDrafter(n_sequences),
+      : LookupDrafter("ngram-cache", n_sequences),
         corpus_(std::move(corpus)),
         options_(options),
         unnamed_(std::make_shared<Memory>(Memory{std::move(dynamic), kSavedNgrams})),
@@ -92,14 +92,11 @@ class NgramCache : public LookupDrafter {
                }),
         sequences_(static_cast<size_t>(n_sequences)) {}
 
-  void Save() override {
+  ~NgramCache() override {
     if (options_.dynamic_path.empty() || !unnamed_->changed) return;
     const Status status = WriteNgramCache(options_.dynamic_path, unnamed_->counts);
-    if (!status.ok()) return LogError("ngram-cache: what was learned is lost: {}", status.message());
-    unnamed_->changed = false;
+    if (!status.ok()) LogError("ngram-cache: what was learned is lost: {}", status.message());
   }
-
-  std::string_view name() const override { return "ngram-cache"; }
 
  protected:
   void Open(SeqId seq, const DraftContext& context, size_t n_prompt) override {

@@ -98,7 +98,7 @@ TEST_F(NgramCacheTest, ForgetsWhenTold) {
     }
     talk.Begin("so whal");
     EXPECT_EQ(talk.Draft(6), "");
-    talk.Save();
+    talk.Stop();
   }
   EXPECT_FALSE(std::filesystem::exists(Path("dynamic")));
 }
@@ -158,7 +158,7 @@ TEST_F(NgramCacheTest, SavesWhatItLearnedAndLoadsIt) {
     talk.Begin("?");
     talk.Say("whales are mammals");
     talk.End();
-    talk.Save();
+    talk.Stop();
   }
   Talk talk(NgramCacheKind(), parameters);
   talk.Begin("so whal");
@@ -173,7 +173,7 @@ TEST_F(NgramCacheTest, NamedOwnersAreNeverSaved) {
     talk.Begin("?", 0, "anna");
     talk.Say("my password is swordfish");
     talk.End();
-    talk.Save();
+    talk.Stop();
   }
   EXPECT_FALSE(std::filesystem::exists(Path("dynamic")));
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "drafters/hash_index.h"
@@ -20,15 +22,15 @@ struct NgramOptions {
         min_hits(parameters.Integer("min_hits", 1, 1, 1'000'000)) {}
 
   int size_n;    // tokens that must match
-  int size_m;    // most tokens to draft
+  int size_m;    // tokens to draft, at most
   int min_hits;  // times an n-gram must have occurred
 };
 
 template <typename Entry>
 class NgramIndexDrafter : public LookupDrafter {
  public:
-  NgramIndexDrafter(const NgramOptions& options, int n_sequences)
-      : LookupDrafter(n_sequences), options_(options), sequences_(static_cast<size_t>(n_sequences)) {}
+  NgramIndexDrafter(std::string name, const NgramOptions& options, int n_sequences)
+      : LookupDrafter(std::move(name), n_sequences), options_(options), sequences_(static_cast<size_t>(n_sequences)) {}
 
  protected:
   void Open(SeqId seq, const DraftContext&, size_t n_prompt) final {

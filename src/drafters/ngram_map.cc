@@ -27,9 +27,7 @@ struct Values {
 class NgramMap : public NgramIndexDrafter<Values> {
  public:
   NgramMap(std::string name, const NgramOptions& options, Choice choice, int n_sequences)
-      : NgramIndexDrafter(options, n_sequences), name_(std::move(name)), choice_(choice) {}
-
-  std::string_view name() const override { return name_; }
+      : NgramIndexDrafter(std::move(name), options, n_sequences), choice_(choice) {}
 
  protected:
   void Learn(SeqId seq, std::span<const Token> history, size_t position) override {
@@ -55,7 +53,6 @@ class NgramMap : public NgramIndexDrafter<Values> {
     return best.count >= 2 * others && text.Append(best.token, MatchConfidence(best.count, total, options_.size_n));
   }
 
-  const std::string name_;
   const Choice choice_;
 };
 

@@ -58,12 +58,10 @@ class Table {
 class NgramMod : public LookupDrafter {
  public:
   NgramMod(const Options& options, int n_sequences)
-      : LookupDrafter(n_sequences),
+      : LookupDrafter("ngram-mod", n_sequences),
         options_(options),
         tables_(options.owners, [] { return std::make_shared<Table>(); }),
         sequences_(static_cast<size_t>(n_sequences)) {}
-
-  std::string_view name() const override { return "ngram-mod"; }
 
  protected:
   void Open(SeqId seq, const DraftContext& context, size_t) override {

@@ -19,9 +19,7 @@ struct Places {
 
 class NgramSimple : public NgramIndexDrafter<Places> {
  public:
-  using NgramIndexDrafter::NgramIndexDrafter;
-
-  std::string_view name() const override { return "ngram-simple"; }
+  NgramSimple(const NgramOptions& options, int n_sequences) : NgramIndexDrafter("ngram-simple", options, n_sequences) {}
 
  protected:
   void Learn(SeqId seq, std::span<const Token> history, size_t position) override {

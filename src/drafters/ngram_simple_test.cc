@@ -88,7 +88,7 @@ TEST(NgramSimpleTest, EndsWhereItIsNotSureEnough) {
   talk.Propose(proposal);
   EXPECT_TRUE(proposal.draft.empty());
   proposal.p_min = 0;
-  proposal.least_survival = 0.5;
+  proposal.min_survival = 0.5;
   talk.Propose(proposal);
   EXPECT_GT(proposal.draft.size(), 0);
   EXPECT_LT(proposal.draft.size(), 8);
@@ -114,7 +114,7 @@ TEST(NgramSimpleTest, SurvivesAHistoryThatShrinksWithoutBegin) {
   const std::vector<Token> history = ByteTokens("abcdefabcdef");
   talk.drafter().Begin(0, history, {});
   const auto shorter = std::span(history).first(4);
-  talk.drafter().Commit(0, shorter, 1);
+  talk.drafter().Commit(0, {shorter, 1});
   Proposal proposal{0, shorter, 5, 0, 0, {}};
   talk.Propose(proposal);
   EXPECT_LE(proposal.draft.size(), 5);

@@ -1,47 +1,44 @@
 #include "drafters/planned_step.h"
 
+#include <algorithm>
+
 namespace outrider {
 
-void PlannedStep::Begin(std::span<const SpeculationTurn> turns, int prompt_rows) {
-  turns_.assign(turns.begin(), turns.end());
-  prompt_rows_ = prompt_rows;
+void PlannedStep::Begin(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others) {
+  sequences_.assign(sequences.begin(), sequences.end());
+  others_.assign(others.begin(), others.end());
   plain_.clear();
   size_t tokens = 0;
-  for (const SpeculationTurn& turn : turns) {
-    plain_.push_back({turn.rows, {}});
-    tokens += turn.history.size();
+  for (const DraftableSequence& sequence : sequences) {
+    plain_.push_back({sequence.seq, sequence.rows});
+    tokens += sequence.history.size();
   }
-  if (!turns.empty()) context_ = static_cast<int>(tokens / turns.size());
+  if (!sequences.empty()) context_ = static_cast<int>(tokens / sequences.size());
+}
+
+int PlannedStep::OtherRows() const {
+  int rows = 0;
+  for (const SequenceRows& other : others_) rows += other.rows;
+  return rows;
 }
 
 StepOutlook PlannedStep::With(std::span<const SequenceOutlook> sequences) const {
-  const bool same_make_up = last_.generating == generating() && last_.prompt_rows == prompt_rows_;
-  const int groups = Groups();
-  return {sequences, prompt_rows_, context_, same_make_up ? last_.rows : 0, groups, GapsFilled() ? 1 : groups};
+  const bool same_make_up = last_.generating == generating() && last_.other_rows == OtherRows();
+  return {sequences, others_, context_, same_make_up ? last_.rows : 0};
 }
 
 void PlannedStep::Done(std::span<const int> draft_rows) {
   const StepOutlook plain = Plain();
   int rows = plain.fixed_rows();
-  widths_.clear();
-  for (size_t i = 0; i < turns_.size(); ++i) {
+  rows_ = others_;
+  for (size_t i = 0; i < sequences_.size(); ++i) {
     rows += draft_rows[i];
-    widths_.push_back({turns_[i].seq, turns_[i].rows + draft_rows[i]});
+    rows_.push_back({sequences_[i].seq, sequences_[i].rows + draft_rows[i]});
   }
-  ListParts(widths_, &parts_);
-  const int in_a_row = rows == plain.last_rows ? last_.steps + 1 : 1;
-  last_ = {generating(), prompt_rows_, parts_.size() == 1 ? rows : 0, in_a_row};
-}
-
-int PlannedStep::Groups() const {
-  int groups = 1;
-  for (size_t i = 1; i < turns_.size(); ++i) groups += turns_[i].seq != turns_[i - 1].seq + 1 ? 1 : 0;
-  return groups;
-}
-
-bool PlannedStep::GapsFilled() const {
-  const int span = turns_.empty() ? 0 : turns_.back().seq - turns_.front().seq + 1;
-  return FillsGaps(filling_, generating(), span - generating());
+  std::sort(rows_.begin(), rows_.end(), [](const SequenceRows& a, const SequenceRows& b) { return a.seq < b.seq; });
+  target_.LayOut(rows_, &layout_);
+  const int alike = rows == plain.last_rows ? last_.alike + 1 : 1;
+  last_ = {generating(), OtherRows(), layout_.parts.size() == 1 ? rows : 0, alike};
 }
 
 }  // namespace outrider

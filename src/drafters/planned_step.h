@@ -1,69 +1,67 @@
-// PlannedStep: a step as its costs see it: whose rows it has, beside how many of prompts, after how much text, in which
-// parts it is computed, and whether it looks like the one before.
+// PlannedStep: a step as its costs see it: whose rows it has beside which prompts, after how much text, and whether it
+// looks like the step before. How it is computed is the engine's answer.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "base/step_layout.h"
 #include "base/token.h"
 #include "engine/engine.h"
 #include "spec/policy.h"
-#include "spec/step_parts.h"
 
 namespace outrider {
 
-// A sequence that gets its next row in a step.
-struct SpeculationTurn {
+// A sequence that gets its next row in a step and may have a draft verified with it.
+struct DraftableSequence {
   SeqId seq;
   std::span<const Token> history;
   int room;      // draft tokens that fit before max_tokens or the context's end
-  int rows = 1;  // it has anyway: its next one, and tokens that are decoded again after a rollback
-  std::span<const Token> underway = {};  // Engine::Underway
+  int rows = 1;  // without a draft: its next row, and rows for tokens that are decoded again after a rollback
 };
 
 class PlannedStep {
  public:
-  // `filling`: of the engine that will compute it.
-  explicit PlannedStep(GapFilling filling) : filling_(filling) {}
+  // `target` computes the step.
+  explicit PlannedStep(const Engine& target) : target_(target) {}
 
-  // Turns in the order of their sequences.
-  void Begin(std::span<const SpeculationTurn> turns, int prompt_rows);
+  // Both in ascending order of sequences. `others`: prompts, and sequences that may not have a draft.
+  void Begin(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others);
 
-  std::span<const SpeculationTurn> turns() const { return turns_; }
-  int generating() const { return static_cast<int>(turns_.size()); }
-  int prompt_rows() const { return prompt_rows_; }
-  int context() const { return context_; }  // mean length of the sequences
+  std::span<const DraftableSequence> sequences() const { return sequences_; }
+  int generating() const { return static_cast<int>(sequences_.size()); }
+  bool has_others() const { return !others_.empty(); }
+  int context() const { return context_; }  // mean length of the draftable sequences
 
-  // What can be said of it with these drafts, one for each turn, and without any.
+  // What can be said of it with these drafts, one for each draftable sequence, and without any.
   StepOutlook With(std::span<const SequenceOutlook> sequences) const;
   StepOutlook Plain() const { return With(plain_); }
   const std::vector<SequenceOutlook>& plain_sequences() const { return plain_; }
 
-  // It was computed, with so many rows of a draft for each turn.
+  // It was computed, with so many draft rows for each draftable sequence.
   void Done(std::span<const int> draft_rows);
 
-  // Of the step that is done. Whether an engine that fills gaps has filled these is its own affair: then the parts are
-  // not known.
-  std::span<const int> parts() const { return parts_; }  // rows of each
-  bool parts_known() const { return filling_ == GapFilling::kNever || Groups() == 1; }
-  int alike() const { return last_.steps; }  // steps of its shape in a row
+  // Of the step that is done.
+  const StepLayout& layout() const { return layout_; }
+  int alike_in_a_row() const { return last_.alike; }  // steps with as many sequences and rows, this one included
 
  private:
   struct Shape {
-    int generating = 0, prompt_rows = 0, rows = 0;
-    int steps = 0;  // in a row
+    int generating = 0, other_rows = 0;
+    int rows = 0;  // of all; 0 if the step was computed in several parts
+    int alike = 0;
   };
 
-  int Groups() const;
-  bool GapsFilled() const;
+  int OtherRows() const;
 
-  const GapFilling filling_;
-  std::vector<SpeculationTurn> turns_;
-  std::vector<SequenceOutlook> plain_;  // by turn
-  int prompt_rows_ = 0, context_ = 0;
-  std::vector<SequenceRows> widths_;  // by turn, with its draft
-  std::vector<int> parts_;
-  Shape last_;  // of the last step that was done
+  const Engine& target_;
+  std::vector<DraftableSequence> sequences_;
+  std::vector<SequenceRows> others_;
+  std::vector<SequenceOutlook> plain_;  // by draftable sequence
+  int context_ = 0;
+  std::vector<SequenceRows> rows_;  // of the step that is done
+  StepLayout layout_;               // likewise
+  Shape last_;                      // likewise
 };
 
 }  // namespace outrider

@@ -2,80 +2,98 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/fake_engine.h"
+
 namespace outrider {
 namespace {
 
 const std::vector<Token> kText(100), kLongText(300);
 
-std::vector<int> PartsOf(const PlannedStep& step) {
-  return {step.parts().begin(), step.parts().end()};
-}
+// Computes sequences of unequal rows in two parts.
+class SplittingEngine : public FakeEngine {
+ public:
+  SplittingEngine() : FakeEngine(EngineInfo{}, nullptr) {}
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override {
+    layout->parts.clear();
+    for (size_t i = 0; i < step.size(); ++i) {
+      if (i > 0 && step[i].rows == step[i - 1].rows) {
+        layout->parts.back() += step[i].rows;
+      } else {
+        layout->parts.push_back(step[i].rows);
+      }
+    }
+  }
+};
+
+using Rows = std::vector<int>;
 
 TEST(PlannedStepTest, RemembersAStepThatLookedAlike) {
-  PlannedStep step(GapFilling::kNever);
-  const SpeculationTurn turns[] = {{0, kText, 50}, {1, kLongText, 50}};
-  step.Begin(turns, 0);
+  const SplittingEngine engine;
+  PlannedStep step(engine);
+  const DraftableSequence sequences[] = {{0, kText, 50}, {1, kLongText, 50}};
+  step.Begin(sequences, {});
   EXPECT_EQ(step.context(), 200);
   EXPECT_EQ(step.Plain().last_rows, 0);
   EXPECT_EQ(step.Plain().fixed_rows(), 2);
-  step.Done(std::vector<int>{2, 2});
-  EXPECT_EQ(PartsOf(step), std::vector<int>{6});
-  EXPECT_EQ(step.alike(), 1);
+  step.Done(Rows{2, 2});
+  EXPECT_EQ(step.layout().parts, Rows{6});
+  EXPECT_EQ(step.alike_in_a_row(), 1);
 
-  step.Begin(turns, 0);
+  step.Begin(sequences, {});
   EXPECT_EQ(step.Plain().last_rows, 6);
-  step.Done(std::vector<int>{2, 2});
-  EXPECT_EQ(step.alike(), 2);
+  step.Done(Rows{2, 2});
+  EXPECT_EQ(step.alike_in_a_row(), 2);
 
-  step.Begin(turns, 0);
-  step.Done(std::vector<int>{1, 1});
-  EXPECT_EQ(step.alike(), 1);
+  step.Begin(sequences, {});
+  step.Done(Rows{1, 1});
+  EXPECT_EQ(step.alike_in_a_row(), 1);
 }
 
 TEST(PlannedStepTest, AStepOfOtherSequencesOrPromptsIsAnotherOne) {
-  PlannedStep step(GapFilling::kNever);
-  const SpeculationTurn turns[] = {{0, kText, 50}, {1, kText, 50}};
-  step.Begin(turns, 0);
-  step.Done(std::vector<int>{0, 0});
-  step.Begin(turns, 16);
+  const SplittingEngine engine;
+  PlannedStep step(engine);
+  const DraftableSequence sequences[] = {{0, kText, 50}, {1, kText, 50}};
+  const SequenceRows prompt[] = {{2, 16}};
+  step.Begin(sequences, {});
+  step.Done(Rows{0, 0});
+  step.Begin(sequences, prompt);
+  EXPECT_TRUE(step.has_others());
   EXPECT_EQ(step.Plain().last_rows, 0);
   EXPECT_EQ(step.Plain().fixed_rows(), 18);
-  step.Begin(std::span(turns).first(1), 0);
+  step.Begin(std::span(sequences).first(1), {});
   EXPECT_EQ(step.Plain().last_rows, 0);
-  step.Begin(turns, 0);
+  step.Begin(sequences, {});
   EXPECT_EQ(step.Plain().last_rows, 2);
 }
 
-TEST(PlannedStepTest, UnequalRowsAreComputedInParts) {
-  PlannedStep step(GapFilling::kNever);
-  const SpeculationTurn turns[] = {{0, kText, 50}, {1, kText, 50}};
-  step.Begin(turns, 0);
-  step.Done(std::vector<int>{0, 3});
-  EXPECT_EQ(PartsOf(step), (std::vector<int>{2, 3}));
-  step.Begin(turns, 0);
-  EXPECT_EQ(step.Plain().last_rows, 0) << "no shape to go back to";
+TEST(PlannedStepTest, AStepOfSeveralPartsHasNoShapeToGoBackTo) {
+  const SplittingEngine engine;
+  PlannedStep step(engine);
+  const DraftableSequence sequences[] = {{0, kText, 50}, {1, kText, 50}};
+  step.Begin(sequences, {});
+  step.Done(Rows{0, 3});
+  EXPECT_EQ(step.layout().parts, (Rows{1, 4}));
+  step.Begin(sequences, {});
+  EXPECT_EQ(step.Plain().last_rows, 0);
 }
 
-TEST(PlannedStepTest, SequencesApartAreGroupsUnlessGapsAreFilled) {
-  const SpeculationTurn turns[] = {{0, kText, 50}, {1, kText, 50}, {3, kText, 50}};
-  PlannedStep apart(GapFilling::kNever), filled(GapFilling::kMost);
-  apart.Begin(turns, 0);
-  filled.Begin(turns, 0);
-  EXPECT_EQ(apart.Plain().groups, 2);
-  EXPECT_EQ(apart.Plain().plain_groups, 2);
-  EXPECT_EQ(filled.Plain().groups, 2);
-  EXPECT_EQ(filled.Plain().plain_groups, 1);
-  EXPECT_TRUE(apart.parts_known());
-  EXPECT_FALSE(filled.parts_known());
-  filled.Begin(std::span(turns).first(2), 0);
-  EXPECT_TRUE(filled.parts_known());
+TEST(PlannedStepTest, TheEngineIsAskedForTheRowsInTheOrderOfSequences) {
+  const SplittingEngine engine;
+  PlannedStep step(engine);
+  const DraftableSequence sequences[] = {{1, kText, 50, 2}, {4, kText, 50}};
+  const SequenceRows prompts[] = {{0, 16}, {3, 9}};
+  step.Begin(sequences, prompts);
+  step.Done(Rows{3, 0});
+  EXPECT_EQ(step.layout().parts, (Rows{16, 5, 9, 1}));
 }
 
-TEST(PlannedStepTest, AStepOfPromptsOnlyHasNoTurns) {
-  PlannedStep step(GapFilling::kNever);
-  step.Begin({}, 128);
+TEST(PlannedStepTest, AStepOfPromptsOnlyHasNothingToDraftFor) {
+  const SplittingEngine engine;
+  PlannedStep step(engine);
+  const SequenceRows prompts[] = {{0, 128}};
+  step.Begin({}, prompts);
   step.Done({});
-  EXPECT_TRUE(step.turns().empty());
+  EXPECT_TRUE(step.sequences().empty());
   EXPECT_EQ(step.Plain().fixed_rows(), 128);
 }
 

@@ -30,6 +30,7 @@ struct DrafterEnvironment {
   const Tokenizer& tokenizer;         // the target's
   const DraftModel* model = nullptr;  // --model-draft; null if there is none
   bool remember = true;               // what one request teaches may help the next
+  Engine* target = nullptr;           // for drafters that read its hidden states (Engine::ProvideHidden)
 };
 
 // A drafter asked for by name: "suffix", "ngram-simple:size_n=8,size_m=16", or "remote:host:8090,other:8090,token=x".

@@ -111,8 +111,8 @@ TEST(RegistryTest, MakesDraftersByName) {
   for (const char* name : {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"}) {
     auto drafter = MakeDrafter({name, {}}, {2, tokenizer, nullptr});
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
-    EXPECT_EQ((*drafter)->name(), name);
-    EXPECT_FALSE((*drafter)->computes());
+    EXPECT_EQ((*drafter)->traits().name, name);
+    EXPECT_FALSE((*drafter)->traits().computes);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "drafters/speculator.h"
+#include "engine/fake_engine.h"
 
 namespace outrider {
 namespace {
@@ -187,13 +188,14 @@ Token TruthAt(SeqId seq, int position) {
 class ScriptedDrafter : public Drafter {
  public:
   ScriptedDrafter(std::vector<Fortune> fortunes, double token_seconds, ManualClock& clock)
-      : fortunes_(std::move(fortunes)), token_seconds_(token_seconds), clock_(clock) {}
+      : Drafter({.name = "scripted", .computes = token_seconds > 0, .draws = token_seconds > 0}),
+        fortunes_(std::move(fortunes)),
+        token_seconds_(token_seconds),
+        clock_(clock) {}
 
-  std::string_view name() const override { return "scripted"; }
   void Begin(SeqId, std::span<const Token>, const DraftContext&) override {}
-  void Commit(SeqId, std::span<const Token>, int) override {}
+  void Commit(SeqId, const CommittedStep&) override {}
   void End(SeqId, std::span<const Token>, bool) override {}
-  bool computes() const override { return token_seconds_ > 0; }
 
   void Propose(std::span<Proposal*> proposals) override {
     int rounds = 0;
@@ -207,7 +209,7 @@ class ScriptedDrafter : public Drafter {
         const float confidence = fortune.confidence[at];
         ++made;  // a token has to be computed to find out that it is not worth proposing
         survival *= confidence;
-        if (confidence < proposal->p_min || survival < proposal->least_survival) break;
+        if (confidence < proposal->p_min || survival < proposal->min_survival) break;
         const Token truth = TruthAt(proposal->seq, static_cast<int>(at));
         proposal->draft.tokens.push_back({fortune.right[at] ? truth : truth + 1, confidence, kNoDrafter});
       }
@@ -220,6 +222,39 @@ class ScriptedDrafter : public Drafter {
   std::vector<Fortune> fortunes_;
   double token_seconds_;
   ManualClock& clock_;
+};
+
+// Sequences of unequal width are computed in parts of equally many rows for each.
+std::vector<int> PartsOf(std::vector<int> widths) {
+  std::sort(widths.begin(), widths.end());
+  std::vector<int> parts;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    const int more = widths[i] - (i == 0 ? 0 : widths[i - 1]);
+    if (more > 0) parts.push_back(more * static_cast<int>(widths.size() - i));
+  }
+  return parts;
+}
+
+// Answers how steps are computed; decodes nothing.
+class SimulatedEngine : public FakeEngine {
+ public:
+  SimulatedEngine(int n_sequences, bool replays) : FakeEngine(Info(n_sequences), nullptr), replays_(replays) {}
+
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override {
+    std::vector<int> widths;
+    for (const SequenceRows& sequence : step) widths.push_back(sequence.rows);
+    layout->parts = PartsOf(std::move(widths));
+    layout->free_rollback = replays_ ? 0 : StepLayout::kAllRows;
+  }
+
+ private:
+  static EngineInfo Info(int n_sequences) {
+    EngineInfo info;
+    info.n_sequences = n_sequences;
+    return info;
+  }
+
+  const bool replays_;
 };
 
 // One world with its dice thrown.
@@ -280,13 +315,13 @@ class Simulation {
           std::make_unique<ScriptedDrafter>(fortunes_[i], world_.drafters[i].token_cost * kPlainSeconds, clock));
     }
     const auto sequences = static_cast<int>(world_.arrivals.size());
-    if (world_.replays) options.rollback = {0, 0};
-    Speculator speculator(std::move(drafters), Calibration(), options, sequences, clock);
+    const SimulatedEngine engine(sequences, world_.replays);
+    Speculator speculator(std::move(drafters), Calibration(options.tuning.cost), options, engine, clock);
     std::vector<int> again(world_.arrivals.size());
 
     Random random(seed_ + 1);
     std::vector<std::vector<Token>> histories(world_.arrivals.size(), std::vector<Token>(kPromptTokens));
-    std::vector<SpeculationTurn> turns;
+    std::vector<DraftableSequence> turns;
     std::vector<bool> begun(world_.arrivals.size());
     std::vector<int> last;
     double spent = 0;
@@ -305,18 +340,18 @@ class Simulation {
       if (turns.empty()) break;
 
       const TimePoint start = clock.Now();
-      speculator.Plan(turns, 0, kMaxRows - static_cast<int>(turns.size()));
+      speculator.Plan(turns, {}, kMaxRows - static_cast<int>(turns.size()));
       spent += std::chrono::duration<double>(clock.Now() - start).count() / kPlainSeconds;
       std::vector<int> widths;
-      for (const SpeculationTurn& turn : turns) widths.push_back(turn.rows + speculator.draft(turn.seq).size());
+      for (const DraftableSequence& turn : turns) widths.push_back(turn.rows + speculator.draft(turn.seq).size());
       const double cost = (CostOf(widths) + SwitchCost(widths, &last)) *
                           Slowness(static_cast<int>(histories[0].size()) - kPromptTokens);
       spent += cost;
-      for (const SpeculationTurn& turn : turns) {
+      for (const DraftableSequence& turn : turns) {
         std::vector<Token>& history = histories[static_cast<size_t>(turn.seq)];
         const int drafted = speculator.draft(turn.seq).size();
         const int added = Verify(turn.seq, speculator.draft(turn.seq), history);
-        speculator.Commit(turn.seq, history, added);
+        speculator.Commit(turn.seq, {history, added}, added - 1);
         spent += RollbackCost(drafted, added - 1, &again[static_cast<size_t>(turn.seq)]);
         if (world_.replays && drafted > 0) speculator.ObserveSave(world_.save_cost * kPlainSeconds);
         if (world_.replays && added <= drafted) speculator.ObserveRestore(world_.restore_cost * kPlainSeconds);
@@ -350,14 +385,9 @@ class Simulation {
     return (drafted > 0 ? world_.save_cost : 0) + (wrong ? world_.restore_cost : 0);
   }
 
-  // Sequences of unequal width are computed in parts of equally many rows for each.
-  double CostOf(std::vector<int> widths) const {
-    std::sort(widths.begin(), widths.end());
+  double CostOf(const std::vector<int>& widths) const {
     double cost = 0;
-    for (size_t i = 0; i < widths.size(); ++i) {
-      const int more = widths[i] - (i == 0 ? 0 : widths[i - 1]);
-      if (more > 0) cost += costs_[static_cast<size_t>(more) * (widths.size() - i)];
-    }
+    for (const int rows : PartsOf(widths)) cost += costs_[static_cast<size_t>(rows)];
     return cost;
   }
 
@@ -365,12 +395,12 @@ class Simulation {
   double Slowness(int first_done) const { return world_.disturbed && first_done / 400 % 2 == 1 ? 2 : 1; }
   double Total() const { return static_cast<double>(world_.tokens) * static_cast<double>(world_.arrivals.size()); }
 
-  CostCurve Calibration() const {
+  CostCurve Calibration(const CostTuning& tuning) const {
     std::vector<CostPoint> points;
     for (const int rows : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32, 48, 64}) {
       points.push_back({rows, kPlainSeconds * (world_.calibrated ? world_.calibrated(rows) : world_.cost(rows))});
     }
-    return CostCurve(std::move(points), world_.calibrated ? 0 : world_.switch_cost * kPlainSeconds);
+    return CostCurve(std::move(points), world_.calibrated ? 0 : world_.switch_cost * kPlainSeconds, tuning);
   }
 
   static int Verify(SeqId seq, const Draft& draft, std::vector<Token>& history) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "drafters/speculator.h"
+#include "engine/fake_engine.h"
 
 namespace outrider {
 namespace {
@@ -30,21 +31,18 @@ Token TruthAt(size_t position) {
 class FarDrafter : public Drafter {
  public:
   FarDrafter(double acceptance, double delay, bool says_when, ManualClock& clock)
-      : acceptance_(acceptance), delay_(delay), says_when_(says_when), clock_(clock) {}
+      : Drafter({.name = "far"}), acceptance_(acceptance), delay_(delay), says_when_(says_when), clock_(clock) {}
 
-  std::string_view name() const override { return "far"; }
   void Begin(SeqId, std::span<const Token> history, const DraftContext&) override { NewLine(history.size()); }
-  void Commit(SeqId, std::span<const Token> history, int) override {
-    if (wrong_at_ < history.size()) NewLine(history.size());
+  void Commit(SeqId, const CommittedStep& step) override {
+    if (wrong_at_ < step.history.size()) NewLine(step.history.size());
   }
   void End(SeqId, std::span<const Token>, bool) override {}
-  double Due(SeqId, std::span<const Token>) const override {
-    return says_when_ ? std::max(0.0, std::chrono::duration<double>(ready_ - clock_.Now()).count()) : 0;
-  }
   void Propose(std::span<Proposal*> proposals) override {
     for (Proposal* proposal : proposals) {
       waited_ += proposal->patience > 0 ? 1 : 0;
       clock_.Advance(std::min(Seconds(proposal->patience), std::max(Duration::zero(), ready_ - clock_.Now())));
+      if (says_when_) proposal->due = std::max(0.0, std::chrono::duration<double>(ready_ - clock_.Now()).count());
       if (clock_.Now() < ready_) continue;
       for (size_t at = proposal->history.size(); proposal->draft.size() < std::min(proposal->max_tokens, 16); ++at) {
         proposal->draft.tokens.push_back({at < wrong_at_ ? TruthAt(at) : TruthAt(at) + 1, 0.8f});
@@ -80,14 +78,17 @@ double TimePerToken(double acceptance, double delay_in_steps, bool may_wait, int
   std::vector<CostPoint> points;
   const auto cost = [](int rows) { return kPlainSeconds * (1 + kRowShare * (rows - 1)); };
   for (const int rows : {1, 2, 4, 8, 16, 32}) points.push_back({rows, cost(rows)});
-  Speculator speculator(std::move(drafters), CostCurve(std::move(points), 0), {}, 1, clock);
+  EngineInfo info;
+  info.n_sequences = 1;
+  const FakeEngine engine(info, nullptr);
+  Speculator speculator(std::move(drafters), CostCurve(std::move(points), 0), {}, engine, clock);
   std::vector<Token> history;
   for (size_t i = 0; i < kPrompt; ++i) history.push_back(TruthAt(i));
   speculator.Begin(0, history, {}, {});
   const TimePoint start = clock.Now();
   while (history.size() < kPrompt + kTokens) {
-    const SpeculationTurn turn = {0, history, static_cast<int>(kPrompt + kTokens - history.size()) - 1, 1};
-    speculator.Plan(std::span(&turn, 1), 0, 31);
+    const DraftableSequence sequence = {0, history, static_cast<int>(kPrompt + kTokens - history.size()) - 1, 1};
+    speculator.Plan(std::span(&sequence, 1), {}, 31);
     const Draft& draft = speculator.draft(0);
     const double seconds = cost(1 + draft.size());
     clock.Advance(Seconds(seconds));
@@ -96,7 +97,7 @@ double TimePerToken(double acceptance, double delay_in_steps, bool may_wait, int
       right = added < draft.size() && draft.tokens[static_cast<size_t>(added)].token == TruthAt(history.size());
       history.push_back(TruthAt(history.size()));
     }
-    speculator.Commit(0, history, added);
+    speculator.Commit(0, {history, added}, added - 1);
     speculator.ObserveStep(seconds);
   }
   if (waited != nullptr) *waited = drafter->waited();

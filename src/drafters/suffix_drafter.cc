@@ -108,7 +108,7 @@ void AppendToken(Draft& draft, const Ballot& ballot) {
 }  // namespace
 
 SuffixDrafter::SuffixDrafter(int n_sequences, const SuffixOptions& options)
-    : sequences_(static_cast<size_t>(n_sequences)) {
+    : Drafter({.name = "suffix"}), sequences_(static_cast<size_t>(n_sequences)) {
   if (options.remember) memory_.emplace(options.memory_bytes);
 }
 
@@ -122,9 +122,9 @@ void SuffixDrafter::Begin(SeqId seq, std::span<const Token> history, const Draft
   Read(sequence, history);
 }
 
-void SuffixDrafter::Commit(SeqId seq, std::span<const Token> history, int /*added*/) {
+void SuffixDrafter::Commit(SeqId seq, const CommittedStep& step) {
   if (memory_) memory_->Absorb(kAbsorbedPerCommit);
-  Read(sequences_[static_cast<size_t>(seq)], history);
+  Read(sequences_[static_cast<size_t>(seq)], step.history);
 }
 
 void SuffixDrafter::Propose(std::span<Proposal*> proposals) {
@@ -184,7 +184,7 @@ void SuffixDrafter::Continue(const Sequence& sequence, const SuffixMemory::Gener
   while (draft.size() < proposal.max_tokens) {
     const Ballot ballot = Elect(voters, draft);
     survival *= ballot.confidence;
-    if (ballot.token == kNoToken || ballot.confidence < proposal.p_min || survival < proposal.least_survival) return;
+    if (ballot.token == kNoToken || ballot.confidence < proposal.p_min || survival < proposal.min_survival) return;
     voters.KeepAgreeing(ballot.token, draft);
     AppendToken(draft, ballot);
   }

@@ -27,9 +27,8 @@ class SuffixDrafter final : public Drafter {
  public:
   SuffixDrafter(int n_sequences, const SuffixOptions& options);
 
-  std::string_view name() const override { return "suffix"; }
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
-  void Commit(SeqId seq, std::span<const Token> history, int added) override;
+  void Commit(SeqId seq, const CommittedStep& step) override;
   void Propose(std::span<Proposal*> proposals) override;
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
 

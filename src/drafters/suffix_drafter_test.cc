@@ -32,11 +32,11 @@ DraftContext OwnedBy(std::string owner) {
 struct Limits {
   int max_tokens = 8;
   float p_min = 0;
-  double least_survival = 0;
+  double min_survival = 0;
 };
 
 Draft Ask(SuffixDrafter& drafter, const Text& history, const Limits& limits = {}, Draft begun = {}, SeqId seq = 0) {
-  Proposal proposal{seq, history, limits.max_tokens, limits.p_min, limits.least_survival, std::move(begun)};
+  Proposal proposal{seq, history, limits.max_tokens, limits.p_min, limits.min_survival, std::move(begun)};
   Proposal* proposals[] = {&proposal};
   drafter.Propose(proposals);
   return proposal.draft;
@@ -69,7 +69,7 @@ TEST(SuffixDrafterTest, FollowsAPassageTokenByToken) {
   drafter.Begin(0, std::span(text).first(40), {});
   for (size_t length = 41; length + 8 <= text.size(); ++length) {
     const Text history(text.begin(), text.begin() + static_cast<ptrdiff_t>(length));
-    drafter.Commit(0, history, 1);
+    drafter.Commit(0, {history, 1});
     if (length < copy) continue;
     EXPECT_EQ(String(Ask(drafter, history)), std::string(text.begin() + static_cast<ptrdiff_t>(length),
                                                          text.begin() + static_cast<ptrdiff_t>(length) + 8));
@@ -184,7 +184,7 @@ TEST(SuffixDrafterTest, BeginForgetsWhatRanThereBefore) {
 }
 
 TEST(SuffixDrafterTest, HasParameters) {
-  EXPECT_EQ((*MakeFromKind(SuffixKind(), ""))->name(), "suffix");
+  EXPECT_EQ((*MakeFromKind(SuffixKind(), ""))->traits().name, "suffix");
   EXPECT_TRUE(MakeFromKind(SuffixKind(), "remember=off,memory_mib=8").ok());
   EXPECT_FALSE(MakeFromKind(SuffixKind(), "memory_mib=0").ok());
   EXPECT_FALSE(MakeFromKind(SuffixKind(), "depth=3").ok());
@@ -214,7 +214,7 @@ RC_GTEST_PROP(SuffixDrafterTest, KeepsItsPromisesOnAnyHistory, ()) {
     } else {
       const Text more = text_of(owner);
       history.insert(history.end(), more.begin(), more.end());
-      drafter.Commit(seq, history, static_cast<int>(more.size()));
+      drafter.Commit(seq, {history, static_cast<int>(more.size())});
     }
     const Limits limits{*rc::gen::inRange(0, 40), 0.3f, 0.01};
     Draft begun;

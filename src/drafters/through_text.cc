@@ -6,7 +6,8 @@ namespace outrider {
 
 ThroughText::ThroughText(std::unique_ptr<ModelDrafter> model, const Tokenizer& target, const Tokenizer& draft,
                          int n_sequences)
-    : model_(std::move(model)),
+    : Drafter(model->traits()),
+      model_(std::move(model)),
       target_(target),
       draft_(draft),
       retellings_(static_cast<size_t>(n_sequences), Retelling(target, draft)),
@@ -27,11 +28,11 @@ int ThroughText::Lag(SeqId seq, std::span<const Token> history) const {
   return behind > ModelDrafter::kReadAlong ? static_cast<int>(behind) : model_->Lag(seq, retelling.told());
 }
 
-void ThroughText::CatchUp(SeqId seq, std::span<const Token> history, int tokens) {
+void ThroughText::Read(SeqId seq, std::span<const Token> history, int tokens) {
   Retelling& retelling = retellings_[static_cast<size_t>(seq)];
   model_->Revise(seq, retelling.settled());  // what was told behind may be told otherwise now
   retelling.Follow(history, static_cast<size_t>(tokens));
-  if (const auto told = retelling.Tell(""); !told.empty()) model_->CatchUp(seq, told, tokens);
+  if (const auto told = retelling.Tell(""); !told.empty()) model_->Read(seq, told, tokens);
 }
 
 void ThroughText::Propose(std::span<Proposal*> proposals) {
@@ -58,7 +59,7 @@ bool ThroughText::Retell(const Proposal& proposal, Proposal& retold) {
   retold.history = retelling.Tell(given);
   retold.max_tokens = proposal.max_tokens - proposal.draft.size();
   retold.p_min = proposal.p_min;
-  retold.least_survival = proposal.least_survival;
+  retold.min_survival = proposal.min_survival;
   return !retold.history.empty();
 }
 

@@ -13,19 +13,18 @@
 
 namespace outrider {
 
-class ThroughText : public Drafter {
+class ThroughText : public Drafter, public HistoryReader {
  public:
   // `model` works in the vocabulary of `draft`.
   ThroughText(std::unique_ptr<ModelDrafter> model, const Tokenizer& target, const Tokenizer& draft, int n_sequences);
 
-  std::string_view name() const override { return model_->name(); }
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
-  void Commit(SeqId, std::span<const Token>, int) override {}
+  void Commit(SeqId, const CommittedStep&) override {}
   void Propose(std::span<Proposal*> proposals) override;
   void End(SeqId, std::span<const Token>, bool) override {}
-  bool computes() const override { return true; }
+  HistoryReader* reader() override { return this; }
   int Lag(SeqId seq, std::span<const Token> history) const override;
-  void CatchUp(SeqId seq, std::span<const Token> history, int tokens) override;
+  void Read(SeqId seq, std::span<const Token> history, int tokens) override;
 
  private:
   bool Retell(const Proposal& proposal, Proposal& retold);

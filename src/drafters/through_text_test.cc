@@ -99,7 +99,7 @@ TEST_F(ThroughTextTest, ReadsALongHistoryInSlices) {
   EXPECT_TRUE(Ask(0, history, 4).empty()) << "too far behind";
   int slices = 0;
   while (drafter_.Lag(0, history) > 0) {
-    drafter_.CatchUp(0, history, 10);
+    drafter_.Read(0, history, 10);
     ASSERT_LT(++slices, 100);
   }
   EXPECT_GT(slices, 3);
@@ -142,7 +142,7 @@ TEST(ThroughTextToWordsTest, TheDraftModelsMemoryIsTheHistoryRetold) {
        {" inter", "nation", "al law and ord", "er, in law and order, inter", "national law and ", "x"}) {
     text += more;
     const std::vector<Token> now = history();
-    while (drafter.Lag(0, now) > 0) drafter.CatchUp(0, now, 7);
+    while (drafter.Lag(0, now) > 0) drafter.Read(0, now, 7);
     Proposal proposal;
     proposal.seq = 0;
     proposal.history = now;

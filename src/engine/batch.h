@@ -1,5 +1,5 @@
-// Batch: the rows of one engine step. A row is one token at one position of one sequence; a row that wants logits can
-// be read after the step. Reused from step to step so that the loop does not allocate.
+// Batch: the rows of one engine step. A row is one token at one position of one sequence; the logits and hidden states
+// that it asks for can be read after the step. Reused from step to step so that the loop does not allocate.
 #pragma once
 
 #include <vector>
@@ -13,6 +13,7 @@ struct BatchRow {
   Pos pos;
   SeqId seq;
   bool wants_logits;
+  bool wants_hidden = false;  // after Engine::ProvideHidden
 
   bool operator==(const BatchRow&) const = default;
 };
@@ -21,7 +22,7 @@ class Batch {
  public:
   void Clear() { rows_.clear(); }
 
-  // Returns the row's index, which Engine::Logits takes.
+  // Returns the row's index, which Engine::Logits and Engine::Hidden take.
   int Add(BatchRow row) {
     rows_.push_back(row);
     return static_cast<int>(rows_.size()) - 1;

@@ -6,9 +6,10 @@
 //
 //   - The memory of a sequence is the tokens 0 .. Length(seq) - 1, each position exactly once.
 //   - Rows of one sequence in a batch are consecutive, begin at Length(seq), and stand in ascending order; sequences of
-//     a batch stand in ascending order of their id (libllama splits the batch otherwise).
-//   - Logits of a row depend on the tokens up to that row only: not on the width of the batch, on other sequences, or
-//     on how the tokens before were cut into batches. Engines for which that does not hold say so in info().exactness.
+//     a batch stand in ascending order of their id.
+//   - Logits and hidden states of a row depend on the tokens up to that row only: not on the width of the batch, on
+//     other sequences, or on how the tokens before were cut into batches. Engines for which that does not hold say so
+//     in info().exactness.
 //
 // Memory that holds a running state (recurrent and hybrid models) cannot drop single tokens. Its engine goes back to
 // states it kept, and the caller tells it when one will be needed: SaveState() before rows that may turn out wrong,
@@ -19,13 +20,13 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
-#include <limits>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "base/step_layout.h"
 #include "base/token.h"
 #include "engine/batch.h"
 
@@ -44,16 +45,6 @@ constexpr bool KeepsStates(Rollback rollback) {
   return rollback == Rollback::kDeviceSnapshots || rollback == Rollback::kReplay;
 }
 
-// Sequences are computed together if their ids are consecutive, else one part after the other. Where a row costs less
-// than another part, an engine fills the gaps between sequences of one row each with rows of idle ones, of which it
-// keeps nothing.
-enum class GapFilling { kNever, kFew, kMost };
-
-inline bool FillsGaps(GapFilling filling, int sequences, int gaps) {
-  if (gaps == 0 || filling == GapFilling::kNever) return false;
-  return filling == GapFilling::kMost ? gaps < sequences : 2 * gaps < sequences;
-}
-
 struct EngineInfo {
   int n_vocab = 0;
   int n_sequences = 0;      // sequences the memory has room for
@@ -62,15 +53,10 @@ struct EngineInfo {
   int micro_batch = 0;      // rows computed at once: a wider batch takes as long as several of these
   int max_outputs = 0;      // rows of one Decode that may want logits
   Rollback rollback = Rollback::kDropCells;
-  GapFilling gap_filling = GapFilling::kNever;
   int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
   bool remembers = false;    // a running state: Remember() has memory to keep some
-  std::string
-      exactness;  // "" if logits are independent of the batch's shape; else one sentence saying why they may not be
+  std::string exactness;     // "" if logits do not depend on the batch's shape; else a sentence that says why they may
 };
-
-// What `seq` may go on with after its rows in the batch that is being decoded, as far as the caller can tell by now.
-using Foresight = std::function<void(SeqId seq, std::vector<Token>* ahead)>;
 
 class Engine {
  public:
@@ -86,6 +72,18 @@ class Engine {
   // Decode.
   virtual std::span<const float> Logits(int row) = 0;
 
+  // Hidden states are what layers of the model get as their input, for drafters that read the target. From now on rows
+  // may ask for those of `layers` (BatchRow::wants_hidden). kUnsupported if this model or engine cannot give them; then
+  // nothing changes.
+  virtual Status ProvideHidden(std::span<const int> layers) = 0;
+
+  // Hidden states of row `row` of the last batch, which must have asked for them: those of each layer, in the order of
+  // ProvideHidden. Valid until the next Decode.
+  virtual std::span<const float> Hidden(int row) = 0;
+
+  // How a step with these rows would be computed now. `step` is in ascending order of sequences.
+  virtual void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const = 0;
+
   // Tokens in the memory of `seq`.
   virtual Pos Length(SeqId seq) const = 0;
 
@@ -97,10 +95,6 @@ class Engine {
   // What TruncateTo(seq, length) would return.
   virtual Pos TruncatedLength(SeqId seq, Pos length) const { return std::min(length, Length(seq)); }
 
-  // How many of the last rows of each sequence TruncateTo can take back, once, after `batch` was decoded and before
-  // another one is; never the first.
-  virtual int FreeRollback(const Batch& /*batch*/) const { return std::numeric_limits<int>::max(); }
-
   // Rows of `seq` to come are guesses: TruncateTo will not have to fall back behind the present length if they are
   // wrong. Replaces the state saved last.
   virtual void SaveState(SeqId /*seq*/) {}
@@ -108,17 +102,6 @@ class Engine {
   // Requests to come may share the tokens in memory now: TruncateTo should be able to come back here later. Which of
   // these places are kept is up to the engine's memory for them.
   virtual void Remember(SeqId /*seq*/) {}
-
-  // An engine with hardware to spare begins with rows before they are asked for. It calls `foresight` from within
-  // Decode.
-  virtual void SetForesight(Foresight /*foresight*/) {}
-
-  // The last token of `text` and what may follow, as far as their rows are begun and so will be there sooner than
-  // others. Valid until the next Decode.
-  virtual std::span<const Token> Underway(SeqId /*seq*/, std::span<const Token> /*text*/) const { return {}; }
-
-  // Whether the rows of the last Decode had been begun before it.
-  virtual bool WasUnderway() const { return false; }
 
   // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on
   // error the sequence is empty. Only bytes from SaveSequence of the same model and settings are accepted.

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 namespace outrider {
 namespace {
@@ -44,6 +43,8 @@ Status FakeEngine::Decode(const Batch& batch) {
   batches_.push_back(batch);
   const bool fails = should_fail_ && should_fail_(batch);
   logits_.assign(static_cast<size_t>(batch.size()), std::nullopt);
+  hidden_.assign(static_cast<size_t>(batch.size()), std::nullopt);
+  const int free_rollback = FreeRollback(batch.rows().front().seq == batch.rows().back().seq);
   for (Places& places : places_) places.undoable = -1;
   SeqId last_seq = -1;
   int outputs = 0;
@@ -58,7 +59,11 @@ Status FakeEngine::Decode(const Batch& batch) {
     Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
     memory.push_back(row.token);
     int& undoable = places_[static_cast<size_t>(row.seq)].undoable;
-    undoable = std::min(undoable + 1, FreeRollback(batch));
+    undoable = std::min(undoable + 1, free_rollback);
+    if (row.wants_hidden) {
+      Require(!hidden_layers_.empty(), "hidden states were not provided for");
+      hidden_[static_cast<size_t>(i)] = HiddenAfter(memory);
+    }
     if (!row.wants_logits) continue;
     ++outputs;
     auto& logits = logits_[static_cast<size_t>(i)].emplace(static_cast<size_t>(info_.n_vocab), 0.0f);
@@ -94,11 +99,39 @@ Pos FakeEngine::TruncatedLength(SeqId seq, Pos length) const {
   return latest;
 }
 
-// A batch of several sequences takes none back, which is the least an engine may promise.
-int FakeEngine::FreeRollback(const Batch& batch) const {
-  if (info_.rollback == Rollback::kDropCells) return std::numeric_limits<int>::max();
-  const bool one_sequence = batch.empty() || batch.rows().front().seq == batch.rows().back().seq;
+void FakeEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
+  int rows = 0;
+  for (const SequenceRows& sequence : step) rows += sequence.rows;
+  layout->parts.assign(1, rows);
+  layout->free_rollback = FreeRollback(step.size() == 1);
+}
+
+int FakeEngine::FreeRollback(bool one_sequence) const {
+  if (info_.rollback == Rollback::kDropCells) return StepLayout::kAllRows;
   return one_sequence ? info_.device_snapshots : 0;
+}
+
+Status FakeEngine::ProvideHidden(std::span<const int> layers) {
+  hidden_layers_.assign(layers.begin(), layers.end());
+  return {};
+}
+
+std::span<const float> FakeEngine::Hidden(int row) {
+  Require(row >= 0 && row < static_cast<int>(hidden_.size()) && hidden_[static_cast<size_t>(row)].has_value(),
+          "hidden states of a row that did not ask for them");
+  return *hidden_[static_cast<size_t>(row)];
+}
+
+std::vector<float> FakeEngine::HiddenAfter(std::span<const Token> tokens) const {
+  std::vector<float> states;
+  for (const int layer : hidden_layers_) {
+    uint64_t hash = 0x9e3779b97f4a7c15 * static_cast<uint64_t>(layer + 1);
+    for (const Token token : tokens.last(std::min(tokens.size(), kHiddenTokens))) {
+      hash = (hash ^ static_cast<uint32_t>(token)) * 0x100000001b3;
+    }
+    for (size_t i = 0; i < kHiddenSize; ++i) states.push_back(static_cast<float>((hash >> (16 * i)) & 0xffff) / 65536);
+  }
+  return states;
 }
 
 void FakeEngine::SaveState(SeqId seq) {

@@ -1,6 +1,8 @@
 // FakeEngine: an engine whose next token is a function of the tokens so far. For scheduler and policy tests, which run
 // on it in milliseconds. It records every batch and aborts the test on any breach of Engine's contract. Its memory goes
-// back as info.rollback says: a running state only to places it was told of.
+// back as info.rollback says: a running state only to places it was told of. Every step is one part, and only steps of
+// one sequence are taken back for nothing by a running state. The hidden states of a row at a layer are kHiddenSize
+// numbers made from the layer and the last kHiddenTokens tokens: rows that share them have equal states, others differ.
 #pragma once
 
 #include <functional>
@@ -15,6 +17,8 @@ namespace outrider {
 
 class FakeEngine : public Engine {
  public:
+  static constexpr size_t kHiddenSize = 4, kHiddenTokens = 2;
+
   // The token the model favours after `tokens`.
   using Script = std::function<Token(std::span<const Token> tokens)>;
 
@@ -28,10 +32,12 @@ class FakeEngine : public Engine {
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
   std::span<const float> Logits(int row) override;
+  Status ProvideHidden(std::span<const int> layers) override;
+  std::span<const float> Hidden(int row) override;
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override;
   Pos Length(SeqId seq) const override { return static_cast<Pos>(memory_[static_cast<size_t>(seq)].size()); }
   Pos TruncateTo(SeqId seq, Pos length) override;
   Pos TruncatedLength(SeqId seq, Pos length) const override;
-  int FreeRollback(const Batch& batch) const override;
   void SaveState(SeqId seq) override;
   void Remember(SeqId seq) override;
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
@@ -51,12 +57,17 @@ class FakeEngine : public Engine {
     std::vector<Pos> remembered;
   };
 
+  int FreeRollback(bool one_sequence) const;
+  std::vector<float> HiddenAfter(std::span<const Token> tokens) const;
+
   const EngineInfo info_;
   const Script script_;
+  std::vector<int> hidden_layers_;
   std::vector<Places> places_;
   std::vector<std::vector<Token>> memory_;
   std::vector<Batch> batches_;
   std::vector<std::optional<std::vector<float>>> logits_;  // of the last batch, by row
+  std::vector<std::optional<std::vector<float>>> hidden_;  // likewise
   std::function<bool(const Batch&)> should_fail_;
 };
 

@@ -54,7 +54,7 @@ struct ContextOptions {
   int snapshot_mib = 256;        // recurrent models: memory for earlier states to go back to
   bool device_snapshots = true;  // recurrent models: the backend keeps the last few states too, where it can
   Exactness exactness = Exactness::kAuto;
-  bool fill_gaps = true;  // GapFilling, as far as it leaves no trace
+  bool fill_gaps = true;  // give idle sequences a row where that keeps a step in one part and leaves no trace
 };
 
 }  // namespace outrider

@@ -14,59 +14,71 @@ PaddedEngine::PaddedEngine(Engine& engine, int rows, Pos memory_block)
   info_.sequence_length -= rows_;
   info_.micro_batch = rows_;
   info_.exactness.clear();
-  info_.gap_filling = GapFilling::kNever;  // sequences are decoded one after the other
 }
 
 Status PaddedEngine::Decode(const Batch& batch) {
-  logits_.clear();
-  logits_of_.clear();
+  logits_.Reset(batch.size());
+  hidden_.Reset(batch.size());
   for (std::span<const BatchRow> rest = batch.rows(); !rest.empty();) {
-    const auto part = rest.first(static_cast<size_t>(PartLength(rest)));
-    if (Status status = DecodePart(part); !status.ok()) return status;
+    const auto of_sequence =
+        std::find_if(rest.begin(), rest.end(), [&](const BatchRow& r) { return r.seq != rest[0].seq; });
+    const int length = PartLength(rest[0].pos, static_cast<int>(of_sequence - rest.begin()));
+    const auto part = rest.first(static_cast<size_t>(length));
+    if (Status status = DecodePart(part, batch.size() - static_cast<int>(rest.size())); !status.ok()) return status;
     rest = rest.subspan(part.size());
   }
   return {};
 }
 
-// How many of the first rows are of one sequence, fit, and see as many blocks of memory as each would as the first row.
-int PaddedEngine::PartLength(std::span<const BatchRow> rest) const {
+void PaddedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
+  layout->parts.clear();
+  layout->free_rollback = StepLayout::kAllRows;
+  for (const SequenceRows& sequence : step) {
+    for (int done = 0; done < sequence.rows; done += PartLength(Length(sequence.seq) + done, sequence.rows - done)) {
+      layout->parts.push_back(rows_);
+    }
+  }
+}
+
+// How many of the next `rows` rows of a sequence, of which the first is at `pos`, are computed in one part: as many as
+// fit and see as many blocks of memory as each would see if it were the first.
+int PaddedEngine::PartLength(Pos pos, int rows) const {
   const auto blocks = [this](Pos first) { return (first + rows_ - 1) / memory_block_; };  // padding included
   int length = 1;
-  for (; length < rows_ && length < static_cast<int>(rest.size()); ++length) {
-    const BatchRow& row = rest[static_cast<size_t>(length)];
-    if (row.seq != rest[0].seq || blocks(row.pos) != blocks(rest[0].pos)) break;
-  }
+  while (length < rows_ && length < rows && blocks(pos + length) == blocks(pos)) ++length;
   return length;
 }
 
-Status PaddedEngine::DecodePart(std::span<const BatchRow> rows) {
+// `first_row`: of these in the batch.
+Status PaddedEngine::DecodePart(std::span<const BatchRow> rows, int first_row) {
   const bool wants_logits = std::any_of(rows.begin(), rows.end(), [](const BatchRow& row) { return row.wants_logits; });
+  const bool wants_hidden = std::any_of(rows.begin(), rows.end(), [](const BatchRow& row) { return row.wants_hidden; });
   part_.Clear();
   for (BatchRow row : rows) {
     row.wants_logits = wants_logits;
+    row.wants_hidden = wants_hidden;
     part_.Add(row);
   }
   while (part_.size() < rows_) {
     const Pos pos = rows[0].pos + part_.size();
-    part_.Add({rows[0].token, pos, rows[0].seq, wants_logits});
+    part_.Add({rows[0].token, pos, rows[0].seq, wants_logits, wants_hidden});
   }
   if (Status status = engine_.Decode(part_); !status.ok()) return status;
   for (size_t i = 0; i < rows.size(); ++i) {
-    logits_of_.push_back(rows[i].wants_logits ? static_cast<int>(logits_.size() / static_cast<size_t>(info_.n_vocab))
-                                              : -1);
-    if (!rows[i].wants_logits) continue;
-    const std::span<const float> logits = engine_.Logits(static_cast<int>(i));
-    logits_.insert(logits_.end(), logits.begin(), logits.end());
+    const auto row = static_cast<int>(i);
+    if (rows[i].wants_logits) logits_.Add(first_row + row, engine_.Logits(row));
+    if (rows[i].wants_hidden) hidden_.Add(first_row + row, engine_.Hidden(row));
   }
   const Pos end = rows.back().pos + 1;
   return engine_.TruncateTo(rows[0].seq, end) == end ? Status() : Internal("padding could not be taken back");
 }
 
 std::span<const float> PaddedEngine::Logits(int row) {
-  const int place = logits_of_[static_cast<size_t>(row)];
-  assert(place >= 0 && "the row did not ask for logits");
-  const auto n_vocab = static_cast<size_t>(info_.n_vocab);
-  return std::span<const float>(logits_).subspan(static_cast<size_t>(place) * n_vocab, n_vocab);
+  return logits_.Of(row);
+}
+
+std::span<const float> PaddedEngine::Hidden(int row) {
+  return hidden_.Of(row);
 }
 
 Status PaddedEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) {

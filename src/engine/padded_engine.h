@@ -2,16 +2,18 @@
 // of most devices change with the number of rows).
 //
 // Every row is computed in a batch of one shape: rows of one sequence only, padded to a fixed number, and all asked for
-// logits or none. Engines look at their memory in blocks, whose number also decides how sums are split; so rows for
-// which it would differ never share a batch. What a row is computed with is then a function of its position alone.
+// logits or none, for hidden states or none. Engines look at their memory in blocks, whose number also decides how sums
+// are split; so rows for which it would differ never share a batch. What a row is computed with is then a function of
+// its position alone.
 //
 // The price: sequences are decoded one after the other, and prompts in small pieces. Padding needs a memory that can
 // drop single tokens.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "engine/engine.h"
+#include "engine/row_values.h"
 
 namespace outrider {
 
@@ -26,22 +28,24 @@ class PaddedEngine : public Engine {
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
   std::span<const float> Logits(int row) override;
+  Status ProvideHidden(std::span<const int> layers) override { return engine_.ProvideHidden(layers); }
+  std::span<const float> Hidden(int row) override;
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override;
   Pos Length(SeqId seq) const override { return engine_.Length(seq); }
   Pos TruncateTo(SeqId seq, Pos length) override { return engine_.TruncateTo(seq, length); }
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override { return engine_.SaveSequence(seq); }
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
 
  private:
-  int PartLength(std::span<const BatchRow> rest) const;
-  Status DecodePart(std::span<const BatchRow> rows);
+  int PartLength(Pos pos, int rows) const;
+  Status DecodePart(std::span<const BatchRow> rows, int first_row);
 
   Engine& engine_;
   const int rows_;
   const Pos memory_block_;
   EngineInfo info_;
   Batch part_;
-  std::vector<float> logits_;   // of the rows that asked, one after the other
-  std::vector<int> logits_of_;  // by row: its place in logits_; -1 if it did not ask
+  RowValues logits_, hidden_;
 };
 
 }  // namespace outrider

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::chrono::microseconds kGlance{500};  // between looks for more of a draft
 constexpr size_t kWindow = 4;                      // tokens with which another replica begins at once
-constexpr size_t kLeast = 2;                       // and later: one alone would save no step
-constexpr size_t kMostRiding = 32;                 // tokens that a replica may lack and still foresee
+constexpr size_t kMinAhead = 2;                    // and later: one alone would save no step
+constexpr size_t kMaxRiding = 32;                  // tokens that a replica may lack and still foresee
 
 size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
   const size_t shorter = std::min(a.size(), b.size());
@@ -92,12 +92,12 @@ class ReplicatedEngine::Replica {
   Status Settle() {
     assert(!running());
     Status status = std::exchange(status_, Status());
-    const bool asked_for = !std::exchange(ahead_of_time_, false);
-    foresees_from_ = kNothing;
+    const bool asked_for = !std::exchange(works_ahead_, false);
+    ahead_from_ = kNothing;
     if (status.ok()) return status;
     if (!asked_for) {
-      LogError("another copy of the model failed, and is left alone from now on: {}", status.message());
-      left_alone_ = true;
+      LogError("another copy of the model failed and is not used any more: {}", status.message());
+      given_up_ = true;
     }
     for (const Batch& part : parts_) {
       for (const BatchRow& row : part.rows()) {
@@ -109,23 +109,23 @@ class ReplicatedEngine::Replica {
   }
 
   // The rows it was given last were not asked for. Those at `from` and after it have logits.
-  void WorksAhead() { ahead_of_time_ = true; }
-  void Foresees(Pos from) { foresees_from_ = from; }
+  void MarkAhead() { works_ahead_ = true; }
+  void HasLogitsFrom(Pos from) { ahead_from_ = from; }
 
   // Whether it may be given rows.
   bool Idle() {
     if (running()) return false;
     if (!status_.ok()) (void)Settle();
-    return !left_alone_;
+    return !given_up_;
   }
 
   // The tokens of `seq` that it foresaw, if they begin with `text`; all of them.
-  std::span<const Token> Foreseen(SeqId seq, std::span<const Token> text) const {
+  std::span<const Token> TokensAhead(SeqId seq, std::span<const Token> text) const {
     const std::span<const Token> memory = memory_[static_cast<size_t>(seq)];
-    const bool about_it = foresees_from_ != kNothing && seq == seq_ && memory.size() >= text.size();
+    const bool about_it = ahead_from_ != kNothing && seq == seq_ && memory.size() >= text.size();
     return about_it && CommonPrefix(memory, text) == text.size() ? memory : std::span<const Token>();
   }
-  Pos foresees_from() const { return foresees_from_; }
+  Pos ahead_from() const { return ahead_from_; }
 
   Pos first_pos() const { return first_pos_; }  // of the rows it was given last
   std::span<const Token> memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
@@ -181,8 +181,8 @@ class ReplicatedEngine::Replica {
   SeqId seq_ = 0;                           // of the first row it was given last
   Pos first_pos_ = 0;                       // likewise
   std::vector<int> rows_;                   // where in the last part each of them is
-  Pos foresees_from_ = kNothing;
-  bool ahead_of_time_ = false, left_alone_ = false;
+  Pos ahead_from_ = kNothing;
+  bool works_ahead_ = false, given_up_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -195,8 +195,8 @@ class ReplicatedEngine::Replica {
   std::thread thread_;
 };
 
-ReplicatedEngine::ReplicatedEngine(const std::vector<Engine*>& replicas)
-    : info_(replicas.front()->info()), texts_(static_cast<size_t>(info_.n_sequences)) {
+ReplicatedEngine::ReplicatedEngine(const std::vector<Engine*>& replicas, const Clock& clock)
+    : info_(replicas.front()->info()), texts_(static_cast<size_t>(info_.n_sequences)), clock_(clock) {
   assert(info_.rollback == Rollback::kDropCells && "a replica could not be brought up to the text");
   for (Engine* engine : replicas) replicas_.push_back(std::make_unique<Replica>(*engine));
 }
@@ -204,13 +204,13 @@ ReplicatedEngine::ReplicatedEngine(const std::vector<Engine*>& replicas)
 ReplicatedEngine::~ReplicatedEngine() = default;
 
 Status ReplicatedEngine::Decode(const Batch& batch) {
-  const TimePoint start = Clock::Real().Now();
+  const TimePoint start = clock_.Now();
   Replica* const begun = FindBegun(batch);
-  was_underway_ = begun != nullptr;
+  was_begun_ahead_ = begun != nullptr;
   serving_ = begun != nullptr ? begun : &ChooseIdle(batch);
   if (begun == nullptr) serving_->Begin(batch, texts_);
   first_row_ = batch.rows().front().pos - serving_->first_pos();
-  const bool may_look = foresight_ && OneSequence(batch) && batch.rows().back().wants_logits;
+  const bool may_look = source_ != nullptr && OneSequence(batch) && batch.rows().back().wants_logits;
   if (may_look) {
     do LookAhead(batch, start);
     while (!serving_->WaitFor(kGlance));
@@ -219,7 +219,7 @@ Status ReplicatedEngine::Decode(const Batch& batch) {
   Status status = serving_->Settle();
   if (!status.ok()) return begun != nullptr ? Decode(batch) : status;  // nobody had asked for what failed
   for (const BatchRow& row : batch.rows()) texts_[static_cast<size_t>(row.seq)].push_back(row.token);
-  if (begun == nullptr && may_look) usual_time_ += (Clock::Real().Now() - start - usual_time_) / 4;
+  if (begun == nullptr && may_look) usual_time_ += (clock_.Now() - start - usual_time_) / 4;
   return {};
 }
 
@@ -235,7 +235,7 @@ ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
   const BatchRow& first = batch.rows().front();
   Assume(batch);
   for (const auto& replica : replicas_) {
-    if (!replica->Foreseen(first.seq, assumed_).empty() && replica->foresees_from() <= first.pos) return replica.get();
+    if (!replica->TokensAhead(first.seq, assumed_).empty() && replica->ahead_from() <= first.pos) return replica.get();
   }
   return nullptr;
 }
@@ -277,7 +277,7 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   const SeqId seq = batch.rows().front().seq;
   const auto may_begin = [&](Replica& replica) { return &replica != serving_ && replica.Idle(); };
   if (std::none_of(replicas_.begin(), replicas_.end(), [&](const auto& r) { return may_begin(*r); })) return;
-  foresight_(seq, &ahead_);
+  source_->ListTokensAhead(seq, &ahead_);
   if (ahead_.empty()) return;
   const std::vector<Token>& text = texts_[static_cast<size_t>(seq)];
   Assume(batch);
@@ -289,31 +289,49 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   for (const auto& replica : replicas_) {
     if (replica.get() == serving_) continue;
     const auto right = std::span<const Token>(assumed_).first(verified);
-    if (const auto foreseen = replica->Foreseen(seq, right); foreseen.size() > verified) {
-      begun = std::max(begun, CommonPrefix(foreseen, assumed_));
+    if (const auto tokens_ahead = replica->TokensAhead(seq, right); tokens_ahead.size() > verified) {
+      begun = std::max(begun, CommonPrefix(tokens_ahead, assumed_));
     } else if (may_begin(*replica)) {
       idle = replica.get();
     }
   }
   if (idle == nullptr) return;
-  const bool reads = Missing(*idle, batch) > kMostRiding;
+  const bool reads = Missing(*idle, batch) > kMaxRiding;
   const auto end =
       std::min({reads ? verified : assumed_.size(), text.size() + static_cast<size_t>(info_.max_batch),
                 begun + static_cast<size_t>(info_.max_outputs), static_cast<size_t>(info_.sequence_length)});
   const size_t fresh = end - std::min(end, begun);
-  const bool late = Clock::Real().Now() - begun_at > usual_time_ / 2;
-  if (!reads && (fresh < kLeast || (fresh < kWindow && !late))) return;
-  foreseen_.Clear();
+  const bool late = clock_.Now() - begun_at > usual_time_ / 2;
+  if (!reads && (fresh < kMinAhead || (fresh < kWindow && !late))) return;
+  rows_ahead_.Clear();
   for (size_t pos = text.size(); pos < end; ++pos) {
-    foreseen_.Add({assumed_[pos], static_cast<Pos>(pos), seq, pos >= begun});
+    rows_ahead_.Add({assumed_[pos], static_cast<Pos>(pos), seq, pos >= begun});
   }
-  idle->Begin(foreseen_, texts_);
-  idle->WorksAhead();
-  if (!reads) idle->Foresees(static_cast<Pos>(begun));
+  idle->Begin(rows_ahead_, texts_);
+  idle->MarkAhead();
+  if (!reads) idle->HasLogitsFrom(static_cast<Pos>(begun));
 }
 
 std::span<const float> ReplicatedEngine::Logits(int row) {
   return serving_->Logits(first_row_ + row);
+}
+
+// A replica cannot be asked while its thread computes. One part is right for steps of one sequence, for which replicas
+// are made.
+void ReplicatedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
+  int rows = 0;
+  for (const SequenceRows& sequence : step) rows += sequence.rows;
+  layout->parts.assign(1, rows);
+  layout->free_rollback = StepLayout::kAllRows;
+}
+
+Status ReplicatedEngine::ProvideHidden(std::span<const int>) {
+  return Unsupported("hidden states cannot be read while there are replicas of the model (--replica)");
+}
+
+std::span<const float> ReplicatedEngine::Hidden(int) {
+  assert(false && "ProvideHidden failed");
+  return {};
 }
 
 Pos ReplicatedEngine::TruncateTo(SeqId seq, Pos length) {
@@ -322,11 +340,11 @@ Pos ReplicatedEngine::TruncateTo(SeqId seq, Pos length) {
   return static_cast<Pos>(text.size());
 }
 
-std::span<const Token> ReplicatedEngine::Underway(SeqId seq, std::span<const Token> text) const {
+std::span<const Token> ReplicatedEngine::BegunAhead(SeqId seq, std::span<const Token> text) const {
   for (const auto& replica : replicas_) {
-    const std::span<const Token> foreseen = replica->Foreseen(seq, text);
-    if (!foreseen.empty() && replica->foresees_from() < static_cast<Pos>(text.size())) {
-      return foreseen.subspan(text.size() - 1);
+    const std::span<const Token> tokens_ahead = replica->TokensAhead(seq, text);
+    if (!tokens_ahead.empty() && replica->ahead_from() < static_cast<Pos>(text.size())) {
+      return tokens_ahead.subspan(text.size() - 1);
     }
   }
   return {};

@@ -1,9 +1,9 @@
 // ReplicatedEngine: several engines of one model that verify consecutive parts of a draft at the same time (speculation
 // parallelism, as in DSI).
 //
-// While one replica verifies a draft, whoever drafts goes on. What comes after that draft needs not wait for the
-// verdict: another replica begins with it, as if the draft were right. If it is, the next step finds its rows half
-// computed; if not, they were computed in vain, on hardware that had nothing else to do.
+// While one replica verifies a draft, the drafter goes on. What follows that draft need not wait for the verdict:
+// another replica begins with it, as if the draft were right. If it is, the next step finds its rows half computed; if
+// not, they were computed in vain, on hardware that had nothing else to do.
 //
 //   replica 1  |-- a b c d --|        |-- i j k l --|
 //   replica 2         |-- e f g h --|        |-- m n …
@@ -12,11 +12,11 @@
 // To its caller it is one engine, with one text for each sequence. Every replica has a memory of its own, which is
 // brought up to that text when the replica gets rows: it drops what does not agree, and the tokens it lacks ride in
 // front of the rows. So each replica decodes each token, and no memory is copied between them. One that lacks more than
-// a few reads them first, and foresees nothing meanwhile.
+// a few reads them first, and does not work ahead meanwhile.
 //
-// A replica that fails while it foresees is left alone from then on.
+// A replica that fails while it works ahead is not used any more.
 //
-// Only steps of one sequence are foreseen: with more of them, rows fill the hardware otherwise.
+// Only steps of one sequence are begun ahead: with more sequences, their rows fill the hardware.
 #pragma once
 
 #include <memory>
@@ -24,24 +24,31 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/lookahead.h"
 
 namespace outrider {
 
-class ReplicatedEngine : public Engine {
+class ReplicatedEngine : public Engine, public Lookahead {
  public:
   // Engines with the same settings, which compute the same numbers and can drop single tokens; at least one. They
   // outlive this, and nobody else uses them meanwhile.
-  explicit ReplicatedEngine(const std::vector<Engine*>& replicas);
+  explicit ReplicatedEngine(const std::vector<Engine*>& replicas, const Clock& clock = Clock::Real());
   ~ReplicatedEngine() override;
 
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
   std::span<const float> Logits(int row) override;
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override;
   Pos Length(SeqId seq) const override { return static_cast<Pos>(texts_[static_cast<size_t>(seq)].size()); }
   Pos TruncateTo(SeqId seq, Pos length) override;
-  void SetForesight(Foresight foresight) override { foresight_ = std::move(foresight); }
-  std::span<const Token> Underway(SeqId seq, std::span<const Token> text) const override;
-  bool WasUnderway() const override { return was_underway_; }
+
+  void SetLookaheadSource(LookaheadSource* source) override { source_ = source; }
+  std::span<const Token> BegunAhead(SeqId seq, std::span<const Token> text) const override;
+  bool LastDecodeWasBegunAhead() const override { return was_begun_ahead_; }
+
+  // Not possible: rows that are begun ahead were not asked for them.
+  Status ProvideHidden(std::span<const int> layers) override;
+  std::span<const float> Hidden(int row) override;
 
   // Not possible: bytes do not tell the text, which the other replicas would have to read.
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
@@ -59,16 +66,17 @@ class ReplicatedEngine : public Engine {
   EngineInfo info_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::vector<Token>> texts_;  // by sequence
-  Foresight foresight_;
-  Replica* serving_ = nullptr;  // the one that computes, or has computed, the last batch
-  bool was_underway_ = false;   // before that was asked for
-  int first_row_ = 0;           // of the last batch, among those that it was given
-  Duration usual_time_{};       // of a step
+  const Clock& clock_;
+  LookaheadSource* source_ = nullptr;
+  Replica* serving_ = nullptr;    // the one that computes, or has computed, the last batch
+  bool was_begun_ahead_ = false;  // before that was asked for
+  int first_row_ = 0;             // of the last batch, among those that it was given
+  Duration usual_time_{};         // of a step
 
   // Scratch.
   std::vector<Token> ahead_;
   std::vector<Token> assumed_;
-  Batch foreseen_;
+  Batch rows_ahead_;
 };
 
 }  // namespace outrider

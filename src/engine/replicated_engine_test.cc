@@ -29,6 +29,16 @@ EngineInfo Info() {
   return info;
 }
 
+class SourceOf : public LookaheadSource {
+ public:
+  using List = std::function<void(SeqId seq, std::vector<Token>* tokens)>;
+  explicit SourceOf(List list) : list_(std::move(list)) {}
+  void ListTokensAhead(SeqId seq, std::vector<Token>* tokens) override { list_(seq, tokens); }
+
+ private:
+  const List list_;
+};
+
 // Decodes only while the gate is open.
 class GatedEngine : public FakeEngine {
  public:
@@ -108,35 +118,37 @@ class ReplicatedEngineTest : public testing::Test {
 TEST_F(ReplicatedEngineTest, WhatComesNextIsBegunBeforeTheStepIsOver) {
   const std::vector<Token> draft(truth.begin(), truth.begin() + 3), ahead(truth.begin() + 3, truth.begin() + 9);
   first.Open(false);
-  engine.SetForesight([&](SeqId seq, std::vector<Token>* tokens) {
+  SourceOf source([&](SeqId seq, std::vector<Token>* tokens) {
     EXPECT_EQ(seq, 0);
     *tokens = ahead;
     if (second.begun() > 0) first.Open(true);  // the step ends only after the other replica has begun
   });
+  engine.SetLookaheadSource(&source);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7, draft[0], draft[1], draft[2]}, 4)).ok());
   EXPECT_EQ(Favourite(engine, 3), ahead[0]);
 
   std::vector<Token> text = {7};
   text.insert(text.end(), truth.begin(), truth.begin() + 4);
-  const auto underway = engine.Underway(0, text);
-  EXPECT_EQ(std::vector<Token>(underway.begin(), underway.end()), ahead);
+  const auto begun = engine.BegunAhead(0, text);
+  EXPECT_EQ(std::vector<Token>(begun.begin(), begun.end()), ahead);
 
-  engine.SetForesight({});
+  engine.SetLookaheadSource(nullptr);
   ASSERT_TRUE(engine.Decode(Rows(engine, ahead, 6)).ok());
-  EXPECT_TRUE(engine.WasUnderway());
+  EXPECT_TRUE(engine.LastDecodeWasBegunAhead());
   for (int row = 0; row < 6; ++row) EXPECT_EQ(Favourite(engine, row), truth[static_cast<size_t>(row) + 4]);
   EXPECT_EQ(first.batches().size(), 1u);
   EXPECT_EQ(second.batches().size(), 1u);
   EXPECT_EQ(engine.Length(0), 10);
 }
 
-TEST_F(ReplicatedEngineTest, AWrongForesightIsForgotten) {
+TEST_F(ReplicatedEngineTest, AWrongLookaheadIsForgotten) {
   const std::vector<Token> wrong = {1, 2, 3, 4, 5};
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { *tokens = wrong; });
+  SourceOf source2([&](SeqId, std::vector<Token>* tokens) { *tokens = wrong; });
+  engine.SetLookaheadSource(&source2);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
   ASSERT_TRUE(second.WaitUntilBegun(1));
-  EXPECT_TRUE(engine.Underway(0, std::vector<Token>{7, truth[0]}).empty());
-  engine.SetForesight({});
+  EXPECT_TRUE(engine.BegunAhead(0, std::vector<Token>{7, truth[0]}).empty());
+  engine.SetLookaheadSource(nullptr);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0]}, 1)).ok());
   EXPECT_EQ(Favourite(engine, 0), truth[1]);
   EXPECT_EQ(first.batches().size(), 2u) << "the replica with the text goes on";
@@ -147,28 +159,31 @@ TEST_F(ReplicatedEngineTest, FewTokensWaitForHalfAStep) {
   const auto start = Clock::Real().Now();
   const auto since = [](TimePoint then) { return Clock::Real().Now() - then; };
   first.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+  SourceOf source3([&](SeqId, std::vector<Token>* tokens) {
     tokens->clear();
     if (since(start) > 80ms) first.Open(true);
   });
+  engine.SetLookaheadSource(&source3);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
 
   first.Open(false);
   const auto second_step = Clock::Real().Now();
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+  SourceOf source4([&](SeqId, std::vector<Token>* tokens) {
     tokens->assign(truth.begin() + 1, truth.begin() + 3);
     if (second.begun() > 0) {
       EXPECT_GT(since(second_step), 10ms);
       first.Open(true);
     }
   });
+  engine.SetLookaheadSource(&source4);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0]}, 1)).ok());
-  EXPECT_TRUE(engine.WasUnderway() == false);
-  EXPECT_EQ(engine.Underway(0, std::vector<Token>{7, truth[0], truth[1]}).size(), 2u);
+  EXPECT_TRUE(engine.LastDecodeWasBegunAhead() == false);
+  EXPECT_EQ(engine.BegunAhead(0, std::vector<Token>{7, truth[0], truth[1]}).size(), 2u);
 }
 
 TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotForeseen) {
-  engine.SetForesight([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "asked"; });
+  SourceOf source5([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "asked"; });
+  engine.SetLookaheadSource(&source5);
   Batch batch;
   batch.Add({7, 0, 0, true});
   batch.Add({8, 0, 1, true});
@@ -186,7 +201,8 @@ TEST_F(ReplicatedEngineTest, ALongTextIsReadBeforeAnythingIsForeseen) {
   const std::vector<Token> next = Truth(text, 9);
   first.Open(false);
   second.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { tokens->assign(next.begin() + 1, next.end()); });
+  SourceOf source6([&](SeqId, std::vector<Token>* tokens) { tokens->assign(next.begin() + 1, next.end()); });
+  engine.SetLookaheadSource(&source6);
   std::thread opener([&] {
     EXPECT_TRUE(second.WaitUntilBegun(1));
     first.Open(true);
@@ -195,19 +211,20 @@ TEST_F(ReplicatedEngineTest, ALongTextIsReadBeforeAnythingIsForeseen) {
   opener.join();
   text.push_back(next[0]);
   text.push_back(next[1]);
-  EXPECT_TRUE(engine.Underway(0, text).empty()) << "a step would wait for the reading";
+  EXPECT_TRUE(engine.BegunAhead(0, text).empty()) << "a step would wait for the reading";
   second.Open(true);
   ASSERT_TRUE(second.WaitUntilDone(5)) << "60 tokens in batches of 16, and the row of the step";
 
   first.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+  SourceOf source7([&](SeqId, std::vector<Token>* tokens) {
     tokens->assign(next.begin() + 2, next.end());
     if (second.begun() == 6) first.Open(true);
   });
+  engine.SetLookaheadSource(&source7);
   ASSERT_TRUE(engine.Decode(Rows(engine, {next[1]}, 1)).ok());
-  engine.SetForesight({});
+  engine.SetLookaheadSource(nullptr);
   ASSERT_TRUE(engine.Decode(Rows(engine, {next[2], next[3]}, 2)).ok());
-  EXPECT_TRUE(engine.WasUnderway());
+  EXPECT_TRUE(engine.LastDecodeWasBegunAhead());
   EXPECT_EQ(Favourite(engine, 0), next[3]);
   EXPECT_EQ(Favourite(engine, 1), next[4]);
 }
@@ -216,14 +233,15 @@ TEST_F(ReplicatedEngineTest, SeveralSequencesGoWhereLeastIsMissing) {
   const std::vector<Token> prompt(15, 3);
   ASSERT_TRUE(engine.Decode(Rows(engine, prompt, 1, 1)).ok());  // by the first
   first.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+  SourceOf source8([&](SeqId, std::vector<Token>* tokens) {
     tokens->assign(truth.begin(), truth.begin() + 5);
     if (second.begun() > 0) first.Open(true);
   });
+  engine.SetLookaheadSource(&source8);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
-  engine.SetForesight({});
+  engine.SetLookaheadSource(nullptr);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0], truth[1]}, 2)).ok());  // by the second
-  ASSERT_TRUE(engine.WasUnderway());
+  ASSERT_TRUE(engine.LastDecodeWasBegunAhead());
   Batch both;
   both.Add({truth[2], 3, 0, true});
   both.Add({5, 15, 1, true});
@@ -235,38 +253,41 @@ TEST_F(ReplicatedEngineTest, SeveralSequencesGoWhereLeastIsMissing) {
 TEST_F(ReplicatedEngineTest, AFailureWhileForeseeingCostsNothing) {
   second.Break(true);
   second.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin(), truth.begin() + 5); });
+  SourceOf source9([&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin(), truth.begin() + 5); });
+  engine.SetLookaheadSource(&source9);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
-  engine.SetForesight({});
-  ASSERT_FALSE(engine.Underway(0, std::vector<Token>{7, truth[0]}).empty());
+  engine.SetLookaheadSource(nullptr);
+  ASSERT_FALSE(engine.BegunAhead(0, std::vector<Token>{7, truth[0]}).empty());
   second.Open(true);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0], truth[1]}, 2)).ok());
-  EXPECT_FALSE(engine.WasUnderway());
+  EXPECT_FALSE(engine.LastDecodeWasBegunAhead());
   EXPECT_EQ(Favourite(engine, 1), truth[2]);
   EXPECT_EQ(engine.Length(0), 3);
 
-  engine.SetForesight([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "there is nobody left to foresee"; });
+  SourceOf source10([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "there is nobody left to work ahead"; });
+  engine.SetLookaheadSource(&source10);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[2]}, 1)).ok());
   EXPECT_EQ(second.begun(), 1) << "it is left alone";
 }
 
 TEST_F(ReplicatedEngineTest, TheLastReplicaIsNotLeftAlone) {
   first.Open(false);
-  engine.SetForesight([&](SeqId, std::vector<Token>* tokens) {
+  SourceOf source11([&](SeqId, std::vector<Token>* tokens) {
     tokens->assign(truth.begin(), truth.begin() + 5);
     if (second.begun() > 0) first.Open(true);
   });
+  engine.SetLookaheadSource(&source11);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
   // Now the second serves what it has begun, and the first works ahead; both fail.
   first.Break(true);
-  engine.SetForesight(
-      [&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin() + 5, truth.begin() + 10); });
+  SourceOf source12([&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin() + 5, truth.begin() + 10); });
+  engine.SetLookaheadSource(&source12);
   const std::vector<Token> next(truth.begin(), truth.begin() + 5);
   ASSERT_TRUE(engine.Decode(Rows(engine, next, 5)).ok());
-  ASSERT_TRUE(engine.WasUnderway());
+  ASSERT_TRUE(engine.LastDecodeWasBegunAhead());
   second.Break(true);
   EXPECT_FALSE(engine.Decode(Rows(engine, {truth[5], truth[6]}, 2)).ok());
-  engine.SetForesight({});
+  engine.SetLookaheadSource(nullptr);
   first.Break(false);
   second.Break(false);
   engine.TruncateTo(0, 0);
@@ -286,17 +307,18 @@ TEST_F(ReplicatedEngineTest, AFailedStepIsTheCallersBusiness) {
   EXPECT_EQ(Favourite(engine, 0), Truth({9}, 2)[1]) << "other sequences are as before";
 }
 
-// Whatever is foreseen, rightly or wrongly: the logits are those of one engine.
+// Whatever is begun ahead, rightly or wrongly: the logits are those of one engine.
 RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
   GatedEngine replicas[3];
   ReplicatedEngine engine({&replicas[0], &replicas[1], &replicas[2]});
   std::vector<std::vector<Token>> texts(2);
   const auto token = rc::gen::inRange<Token>(0, kVocabulary);
-  std::vector<Token> foreseen;
-  engine.SetForesight([&](SeqId, std::vector<Token>* ahead) { *ahead = foreseen; });
+  std::vector<Token> ahead_tokens;
+  SourceOf source13([&](SeqId, std::vector<Token>* ahead) { *ahead = ahead_tokens; });
+  engine.SetLookaheadSource(&source13);
   const auto script = FakeEngine::Hashing(kVocabulary);
   const int steps = *rc::gen::inRange(1, 30);
-  int foreseen_steps = 0;
+  int lookahead_steps = 0;
   for (int step = 0; step < steps; ++step) {
     Batch batch;
     std::vector<std::vector<Token>> after = texts;
@@ -308,11 +330,11 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
       const int rows = *rc::gen::inRange(1, 5);
       const bool asks = *rc::gen::weightedElement<bool>({{8, true}, {1, false}});
       for (int i = 0; i < rows; ++i) {
-        // As if drafted: what was foreseen, what the model says, or something else.
+        // As if drafted: what was begun ahead, what the model says, or something else.
         const int kind = *rc::gen::inRange(0, 4);
         const auto place = static_cast<size_t>(i);
         const Token said = text.empty() ? 0 : script(text);
-        const Token next = kind == 0 ? *token : kind == 1 && place < foreseen.size() ? foreseen[place] : said;
+        const Token next = kind == 0 ? *token : kind == 1 && place < ahead_tokens.size() ? ahead_tokens[place] : said;
         batch.Add({next, static_cast<Pos>(text.size()), seq, asks || i + 1 == rows});
         text.push_back(next);
       }
@@ -320,11 +342,11 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
     if (batch.empty()) continue;
     // What may come after it.
     std::vector<Token> beyond = after[static_cast<size_t>(batch.rows().back().seq)];
-    foreseen.clear();
+    ahead_tokens.clear();
     const int length = *rc::gen::inRange(0, 24);
     for (int i = 0; i < length; ++i) {
       const bool right = *rc::gen::weightedElement<bool>({{8, true}, {1, false}});
-      beyond.push_back(foreseen.emplace_back(right ? script(beyond) : *token));
+      beyond.push_back(ahead_tokens.emplace_back(right ? script(beyond) : *token));
     }
     const int failing = *rc::gen::weightedElement<int>({{30, -1}, {1, 1}, {1, 2}});  // replicas that would
     for (int i = 0; i < 3; ++i) replicas[i].Break(i == failing);
@@ -337,7 +359,7 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
       }
       continue;
     }
-    foreseen_steps += engine.WasUnderway();
+    lookahead_steps += engine.LastDecodeWasBegunAhead();
     for (int row = 0; row < batch.size(); ++row) {
       const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
       if (!its.wants_logits) continue;
@@ -354,7 +376,7 @@ RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
       }
     }
   }
-  RC_CLASSIFY(foreseen_steps > 0, "foreseen");
+  RC_CLASSIFY(lookahead_steps > 0, "begun ahead");
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ bool DraftDesk::ReadSlice() {
   last_reader_ = next->first;
   Stream& stream = *next->second;
   const int lag = drafter_.Lag(stream.seat, stream.session.text_and_line());
-  drafter_.CatchUp(stream.seat, stream.session.text_and_line(), kSlice);
+  drafter_.Read(stream.seat, stream.session.text_and_line(), kSlice);
   return drafter_.Lag(stream.seat, stream.session.text_and_line()) < lag;  // a failing engine is not asked for ever
 }
 

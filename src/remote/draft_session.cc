@@ -173,7 +173,7 @@ Status DraftSession::Commit(const draft::v1::ToServer& message) {
 }
 
 int DraftSession::Wanted() const {
-  if (phase_ != Phase::kDrafting || ended_ || survival_ < limits_.least_survival) return 0;
+  if (phase_ != Phase::kDrafting || ended_ || survival_ < limits_.min_survival) return 0;
   return std::max(0, limits_.ahead - static_cast<int>(line_size()));
 }
 

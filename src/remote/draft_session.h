@@ -23,7 +23,7 @@ struct DraftLimits {
   uint64_t fingerprint = 0;      // of its tokenizer
   size_t max_length = 1 << 18;   // tokens of a text
   int ahead = 24;                // tokens past the text
-  float least_survival = 0.05f;  // a line that is less likely to be right than this is not gone on with
+  float min_survival = 0.05f;  // a line that is less likely to be right than this is not gone on with
 };
 
 class DraftSession {

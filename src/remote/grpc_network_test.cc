@@ -97,7 +97,7 @@ TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
     const int added = 1 + static_cast<int>(random() % 5);
     for (int token = 0; token < added; ++token) history.push_back(ForgetfulEngine::After(history.back()));
     if (random() % 3 == 0) history.back() = static_cast<Token>(random() % 200);
-    drafter.Commit(seq, history, added);
+    drafter.Commit(seq, {history, added});
   }
   const long grown = HeapBytes() - at_first;
   const DraftDeskStats stats = (*server)->stats();

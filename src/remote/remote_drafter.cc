@@ -47,7 +47,8 @@ void RemoteDrafter::AnswerTime::Observe(double seconds) {
 
 RemoteDrafter::RemoteDrafter(std::unique_ptr<DraftNetwork> network, const Tokenizer& target, int n_sequences,
                              const RemoteDrafterOptions& options, const Clock& clock)
-    : network_(std::move(network)),
+    : Drafter({.name = "remote", .draws = true, .drafts_ahead = true}),
+      network_(std::move(network)),
       target_(target),
       options_(options),
       clock_(clock),
@@ -147,7 +148,8 @@ void RemoteDrafter::SendCommit(Conversation& c, std::span<const Token> history) 
   c.asked_at = clock_.Now();
 }
 
-void RemoteDrafter::Commit(SeqId seq, std::span<const Token> history, int) {
+void RemoteDrafter::Commit(SeqId seq, const CommittedStep& step) {
+  const std::span<const Token> history = step.history;
   Conversation& c = Of(seq);
   Listen(c, history);
   if (c.stream && c.ready && c.told < history.size() && !GoesOnAsSaid(c, history)) SendCommit(c, history);
@@ -159,8 +161,8 @@ bool RemoteDrafter::GoesOnAsSaid(Conversation& c, std::span<const Token> history
          c.line->ahead() >= kPlenty;
 }
 
-double RemoteDrafter::Due(SeqId seq, std::span<const Token> history) const {
-  const Conversation& c = Of(seq);
+// Seconds until an answer is expected; 0 if there is none to expect.
+double RemoteDrafter::Due(const Conversation& c, std::span<const Token> history) const {
   if (!c.awaited || !answer_time_.known || c.told < history.size()) return 0;
   return std::max(0.0, answer_time_.Expected() - Milliseconds(clock_.Now() - c.asked_at) / 1000);
 }
@@ -180,6 +182,7 @@ void RemoteDrafter::Propose(std::span<Proposal*> proposals) {
       c.stream->Wait(deadline);
     }
     if (c.stream && c.ready) c.line->Continue(proposal->max_tokens, proposal->p_min, proposal->draft);
+    proposal->due = Due(c, proposal->history);
   }
 }
 

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "drafters/drafter.h"
-#include "drafters/seat.h"
 #include "engine/tokenizer.h"
 #include "remote/arriving_line.h"
 #include "remote/draft_network.h"
@@ -30,14 +29,10 @@ class RemoteDrafter : public Drafter {
   RemoteDrafter(std::unique_ptr<DraftNetwork> network, const Tokenizer& target, int n_sequences,
                 const RemoteDrafterOptions& options, const Clock& clock = Clock::Real());
 
-  std::string_view name() const override { return "remote"; }
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
-  void Commit(SeqId seq, std::span<const Token> history, int added) override;
+  void Commit(SeqId seq, const CommittedStep& step) override;
   void Propose(std::span<Proposal*> proposals) override;
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
-  double Due(SeqId seq, std::span<const Token> history) const override;
-  bool draws() const override { return true; }
-  bool goes_on() const override { return true; }
 
  private:
   struct Conversation {
@@ -70,6 +65,7 @@ class RemoteDrafter : public Drafter {
   Status Hear(Conversation& c, std::span<const Token> history);
   void SendContext(Conversation& c, std::span<const Token> history, size_t have);
   void SendCommit(Conversation& c, std::span<const Token> history);
+  double Due(const Conversation& c, std::span<const Token> history) const;
   static bool GoesOnAsSaid(Conversation& c, std::span<const Token> history);
 
   const std::unique_ptr<DraftNetwork> network_;

@@ -3,43 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 
 #include "base/log.h"
-#include "sampling/gumbel.h"
-#include "sampling/logprobs.h"
-#include "spec/verify.h"
+#include "scheduler/request_check.h"
+#include "scheduler/request_log.h"
+#include "scheduler/token_report.h"
 
 namespace outrider {
 namespace {
 
-const char* Name(FinishReason reason) {
-  constexpr std::array<const char*, kFinishReasons> kNames = {"end of text", "stop string", "length",
-                                                              "time limit",  "cancelled",   "error"};
-  return kNames[static_cast<size_t>(reason)];
-}
-
-// One line for each request.
-void LogFinished(const Completion& completion) {
-  const GenerationTimings& t = completion.timings;
-  const double rate = t.generate_ms > 0 ? (t.generated_tokens - 1) * 1000 / t.generate_ms : 0;
-  std::string drafts;
-  if (t.drafted_tokens > 0) {
-    drafts = fmt::format(", {} of {} drafted accepted (", t.accepted_tokens, t.drafted_tokens);
-    bool first = true;
-    for (const DrafterStats& drafter : completion.drafters) {
-      if (drafter.proposed == 0) continue;
-      drafts += fmt::format("{}{} {}", first ? "" : ", ", drafter.name, drafter.accepted);
-      first = false;
-    }
-    drafts += fmt::format("), about {:.2f}x plain", completion.speed_up);
-  }
-  LogInfo(
-      "slot {}: prompt {} tokens ({} cached) in {:.0f} ms, {} tokens in {:.0f} ms ({:.1f} t/s{}), queued {:.0f} ms, {}",
-      completion.slot, t.prompt_tokens + t.cached_tokens, t.cached_tokens, t.prompt_ms, t.generated_tokens,
-      t.generate_ms, rate, drafts, t.queue_ms, Name(completion.reason));
+TimePoint Later(TimePoint from, Duration by) {
+  return by > TimePoint::max() - from ? TimePoint::max() : from + by;
 }
 
 Status NothingToDraw(const GenerationRequest& request) {
@@ -57,31 +32,33 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
       filters_(filters),
       options_(options),
       clock_(clock),
+      inbox_(options.max_queue, engine.info().n_sequences),
       speculator_(speculator ? std::move(speculator)
                              : std::make_unique<Speculator>(std::vector<std::unique_ptr<Drafter>>(), CostCurve(),
-                                                            SpeculatorOptions(), engine.info().n_sequences, clock)) {
-  sequences_.resize(static_cast<size_t>(engine.info().n_sequences));
-  for (size_t i = 0; i < sequences_.size(); ++i) sequences_[i].id = static_cast<SeqId>(i);
+                                                            SpeculatorOptions(), engine, clock)),
+      slots_(engine, tokenizer),
+      step_(engine, options.prompt_slice),
+      verifier_(engine, tokenizer, *speculator_, options.verify) {
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
     if (tokenizer.EndsGeneration(token)) end_token_bans_.emplace_back(token, -std::numeric_limits<float>::infinity());
   }
-  engine_.SetForesight([this](SeqId seq, std::vector<Token>* ahead) { speculator_->LookAhead(seq, ahead); });
   PublishStatus();
 }
 
 Scheduler::~Scheduler() {
   Drain(Duration::zero());
   if (thread_.joinable()) thread_.join();
-  engine_.SetForesight({});
 }
 
 bool Scheduler::Step() {
-  RunCommands();
+  inbox_.RunCommands();
   EndLost();
   Admit();
-  Plan();
-  if (!turns_.empty()) {
+  step_.Plan(slots_.sequences());
+  if (!step_.empty()) {
     Draft();
+    BuildBatch();
+    SaveStates();
     if (Status status = Decode(); status.ok()) {
       Verify();
       Commit();
@@ -90,110 +67,109 @@ bool Scheduler::Step() {
     }
   }
   PublishStatus();
-  DeliverCompletions();
-  return !turns_.empty();
+  Deliver();
+  return !step_.empty();
 }
 
-// Every generating sequence gets its next row, after those of tokens that a rollback took along. Prompts share what is
-// left, oldest first: one slice while others generate, so that nobody waits longer than that for a token; as much as
-// the backend computes at once otherwise.
-void Scheduler::Plan() {
-  turns_.clear();
-  const bool alone =
-      std::any_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
-  int generating_rows = 0;
-  for (Sequence& sequence : sequences_) {
-    if (!sequence.busy() || (alone && !sequence.suspect)) continue;
-    turns_.push_back({&sequence, Missing(sequence)});
-    if (GoesOn(turns_.back())) generating_rows += turns_.back().rows;
-    if (alone) break;
+Result<std::shared_ptr<Generation>> Scheduler::Submit(GenerationRequest request) {
+  if (Status status = CheckRequest(request, engine_.info(), tokenizer_); !status.ok()) return status;
+  if (request.ignore_eos) {
+    request.sampling.logit_bias.insert(request.sampling.logit_bias.end(), end_token_bans_.begin(),
+                                       end_token_bans_.end());
   }
-  const EngineInfo& info = engine_.info();
-  const int slice = generating_rows > 0 ? options_.prompt_slice : info.micro_batch;
-  ShareRows(std::min(slice, info.max_batch - generating_rows));
+  // Building filters and grammar costs milliseconds; it happens on the caller's thread, not between steps.
+  auto sampler = Sampler::Create(request.sampling, request.prompt, filters_);
+  if (!sampler.ok()) return sampler.status();
+  auto generation = std::make_shared<Generation>(std::move(request));
+  if (Status status = inbox_.Add({generation, std::move(*sampler), clock_.Now()}); !status.ok()) return status;
+  return generation;
 }
 
-// Committed tokens that are not in memory.
-int Scheduler::Missing(const Sequence& sequence) const {
-  return static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
+// Why a request must end before its answer does, if it must.
+std::optional<FinishReason> Scheduler::Lost(const Generation& generation, TimePoint submitted, TimePoint now) const {
+  if (generation.cancelled()) return FinishReason::kCancelled;
+  const TimePoint deadline = Later(submitted, std::min(generation.request().deadline, options_.max_request_time));
+  if (now >= deadline || (stop_until_ && now >= *stop_until_)) return FinishReason::kTimeLimit;
+  return std::nullopt;
 }
 
-// Whether the turn needs its next row only, or a few before it again; a prompt otherwise.
-bool Scheduler::GoesOn(const Turn& turn) const {
-  const EngineInfo& info = engine_.info();
-  return turn.rows == 1 || (turn.sequence->generating() &&
-                            turn.rows <= std::min(options_.prompt_slice, info.max_batch / info.n_sequences));
-}
-
-// Cuts the turns of prompts down to `rows` together, oldest request first; those that get none
-// sit this step out. Nobody gets more rows than the oldest, and nobody but the oldest a piece that fills the rest:
-// libllama computes a batch in parts of equally many rows per sequence, and small parts waste the machine.
-void Scheduler::ShareRows(int rows) {
-  prompts_.clear();
-  for (Turn& turn : turns_) {
-    if (!GoesOn(turn)) prompts_.push_back(&turn);
+void Scheduler::EndLost() {
+  stop_until_ = inbox_.stop_until();
+  const TimePoint now = clock_.Now();
+  for (Sequence& sequence : slots_.sequences()) {
+    if (!sequence.busy()) continue;
+    if (const auto reason = Lost(*sequence.generation, sequence.submitted, now)) {
+      Finish(sequence, *reason);
+    } else if (sequence.generating() && now >= Later(sequence.first_token, sequence.generation->request().time_limit)) {
+      Finish(sequence, FinishReason::kTimeLimit);
+    }
   }
-  std::sort(prompts_.begin(), prompts_.end(),
-            [](const Turn* a, const Turn* b) { return a->sequence->submitted < b->sequence->submitted; });
-  for (Turn* turn : prompts_) {
-    const int wanted = std::min(turn->rows, prompts_.front()->rows);
-    turn->rows = turn == prompts_.front() ? std::min(wanted, rows) : (wanted <= rows ? wanted : 0);
-    LeaveTail(*turn);
-    rows -= turn->rows;
-  }
-  std::erase_if(turns_, [](const Turn& turn) { return turn.rows == 0; });
 }
 
-// A running state can be remembered only between steps. The best place is shortly before the end of a prompt: who asks
-// again, or asks something else, shares what lies before.
-void Scheduler::LeaveTail(Turn& turn) const {
-  constexpr int kTail = 32, kWorthwhile = 256;  // tokens
-  const Sequence& sequence = *turn.sequence;
-  const bool ends = turn.rows == Missing(sequence) && !sequence.generating();
-  const bool worthwhile = sequence.timings.prompt_tokens >= kWorthwhile && turn.rows > kTail;
-  if (engine_.info().remembers && ends && worthwhile) turn.rows -= kTail;
+void Scheduler::Admit() {
+  const TimePoint now = clock_.Now();
+  std::vector<PendingRequest> waiting = inbox_.TakeAll(), left;
+  for (PendingRequest& pending : waiting) {
+    if (const auto reason = Lost(*pending.generation, pending.submitted, now)) {
+      GiveUp(std::move(pending), *reason, now);
+    } else if (const Sequence* sequence = slots_.Begin(pending, clock_.Now())) {
+      const GenerationRequest& request = sequence->generation->request();
+      speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
+                         {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
+    } else {
+      left.push_back(std::move(pending));
+    }
+  }
+  inbox_.PutBack(std::move(left));
+  inbox_.SetFreeSlots(engine_.info().n_sequences - slots_.busy());
+}
+
+// A request that never began.
+void Scheduler::GiveUp(PendingRequest request, FinishReason reason, TimePoint now) {
+  Chunk chunk;
+  chunk.completion.emplace();
+  chunk.completion->reason = reason;
+  chunk.completion->seed = request.sampler->seed();
+  if (reason == FinishReason::kTimeLimit)
+    chunk.completion->error = Unavailable("the request's time ran out while it waited");
+  LogNeverBegun(now - request.submitted);
+  ++stats_.finished[static_cast<size_t>(reason)];
+  outbox_.emplace_back(std::move(request.generation), std::move(chunk));
 }
 
 // Sequences past their first token may have drafts verified along with their next row.
 void Scheduler::Draft() {
-  speculation_turns_.clear();
-  int rows = 0, speculating_rows = 0;
-  for (const Turn& turn : turns_) {
-    rows += turn.rows;
-    if (!MaySpeculate(turn)) continue;
-    const Sequence& sequence = *turn.sequence;
-    speculation_turns_.push_back(
-        {sequence.id, sequence.tokens, DraftRoom(sequence), turn.rows, engine_.Underway(sequence.id, sequence.tokens)});
-    speculating_rows += turn.rows;
+  draftable_.clear();
+  others_.clear();
+  for (const StepEntry& entry : step_.entries()) {
+    const Sequence& sequence = *entry.sequence;
+    if (step_.MayDraft(entry)) {
+      draftable_.push_back({sequence.id, sequence.tokens, DraftRoom(sequence), entry.rows});
+    } else {
+      others_.push_back({sequence.id, entry.rows});
+    }
   }
-  const EngineInfo& info = engine_.info();
-  const int room = std::min(info.max_batch - rows, info.max_outputs - static_cast<int>(turns_.size()));
-  Timed(&GenerationTimings::draft_ms, [&] { speculator_->Plan(speculation_turns_, rows - speculating_rows, room); });
+  Timed(&GenerationTimings::draft_ms, [&] { speculator_->Plan(draftable_, others_, step_.room()); });
+  for (StepEntry& entry : step_.entries()) {
+    if (step_.MayDraft(entry)) entry.draft = speculator_->draft(entry.sequence->id).tokens;
+  }
+}
 
-  batch_.Clear();
-  for (Turn& turn : turns_) {
-    if (MaySpeculate(turn)) turn.draft = speculator_->draft(turn.sequence->id).tokens;
-    AddRows(turn);
-  }
-  SaveStates();
+void Scheduler::BuildBatch() {
+  for (StepEntry& entry : step_.entries()) step_.AddRows(entry, speculator_->WantsHidden(entry.sequence->id));
 }
 
 // Where drafts could not be taken back otherwise.
 void Scheduler::SaveStates() {
-  const int free = engine_.FreeRollback(batch_);
-  for (const Turn& turn : turns_) {
-    if (turn.draft.empty() || static_cast<int>(turn.draft.size()) <= free) continue;
+  engine_.LayOut(step_.ListRows(), &layout_);
+  for (const StepEntry& entry : step_.entries()) {
+    if (entry.draft.empty() || static_cast<int>(entry.draft.size()) <= layout_.free_rollback) continue;
     const TimePoint start = clock_.Now();
-    engine_.SaveState(turn.sequence->id);
+    engine_.SaveState(entry.sequence->id);
     const double ms = Milliseconds(clock_.Now() - start);
-    turn.sequence->timings.rollback_ms += ms;
+    entry.sequence->timings.rollback_ms += ms;
     speculator_->ObserveSave(ms / 1000);
   }
-}
-
-bool Scheduler::MaySpeculate(const Turn& turn) const {
-  const Sequence& sequence = *turn.sequence;
-  return sequence.generating() && !sequence.suspect && GoesOn(turn) && turn.rows == Missing(sequence);
 }
 
 // Until max_tokens or the context's end.
@@ -208,28 +184,14 @@ int Scheduler::DraftRoom(const Sequence& sequence) const {
   return engine_.info().rollback == Rollback::kNone ? 0 : TokensLeft(sequence) - 1;
 }
 
-// The next `turn.rows` tokens that are not in memory yet. The last committed one tells what follows, and so does each
-// token of the draft.
-void Scheduler::AddRows(Turn& turn) {
-  const Sequence& sequence = *turn.sequence;
-  const auto committed = static_cast<Pos>(sequence.tokens.size());
-  Pos pos = engine_.Length(sequence.id);
-  for (const Pos end = pos + turn.rows; pos < end; ++pos) {
-    const bool last = pos == committed - 1;
-    const int row = batch_.Add({sequence.tokens[static_cast<size_t>(pos)], pos, sequence.id, last});
-    if (last) turn.logits_row = row;
-  }
-  for (const DraftToken& token : turn.draft) batch_.Add({token.token, pos++, sequence.id, true});
-}
-
 // Does a stage of the step, and adds its time to that of every generating sequence in the step. Returns milliseconds.
 template <typename Work>
 double Scheduler::Timed(double GenerationTimings::*stage, Work work) {
   const TimePoint start = clock_.Now();
   work();
   const double ms = Milliseconds(clock_.Now() - start);
-  for (const Turn& turn : turns_) {
-    if (turn.sequence->generating()) turn.sequence->timings.*stage += ms;
+  for (const StepEntry& entry : step_.entries()) {
+    if (entry.sequence->generating()) entry.sequence->timings.*stage += ms;
   }
   return ms;
 }
@@ -237,75 +199,35 @@ double Scheduler::Timed(double GenerationTimings::*stage, Work work) {
 Status Scheduler::Decode() {
   Status status;
   decode_start_ = clock_.Now();
-  const double ms = Timed(&GenerationTimings::decode_ms, [&] { status = engine_.Decode(batch_); });
+  const double ms = Timed(&GenerationTimings::decode_ms, [&] { status = engine_.Decode(step_.batch()); });
   stats_.step_seconds.Observe(ms / 1000);
-  stats_.step_rows.Observe(batch_.size());
+  stats_.step_rows.Observe(step_.batch().size());
   ++stats_.steps;
-  stats_.foreseen_steps += engine_.WasUnderway();
-  stats_.rows += static_cast<uint64_t>(batch_.size());
+  stats_.rows += static_cast<uint64_t>(step_.batch().size());
   return status;
 }
 
-// The target says its token for each row, as far as the draft foresaw them.
 void Scheduler::Verify() {
-  Timed(&GenerationTimings::sample_ms, [&] {
-    for (Turn& turn : turns_) {
-      turn.sequence->drawn.clear();
-      if (turn.logits_row < 0) continue;
-      turn.accepted = WalkDraft(
-          turn.draft, [&](int row) { return DrawRow(turn, row); },
-          [&](int row, Token token) { return KeepDrawn(turn, row, token); });
-    }
-  });
-}
-
-Token Scheduler::DrawRow(const Turn& turn, int row) {
-  Sampler& sampler = *turn.sequence->sampler;
-  const auto position = static_cast<Pos>(turn.sequence->tokens.size()) + row;
-  const Token token = sampler.Draw(engine_.Logits(turn.logits_row + row), position);
-  const auto place = static_cast<size_t>(row);
-  const bool drafted = place < turn.draft.size() && token != kNoToken;
-  if (!drafted || ModeFor(turn.sequence->generation->request()) == VerifyMode::kMatch) return token;
-
-  target_.clear();
-  for (const Candidate& c : sampler.LastCandidates()) target_.push_back({c.token, c.probability});
-  const auto& distributions = speculator_->draft(turn.sequence->id).distributions;
-  const std::span<const TokenProbability> drawn_from = place < distributions.size()
-                                                           ? std::span<const TokenProbability>(distributions[place])
-                                                           : std::span<const TokenProbability>();
-  return DrawByRejection(target_, turn.draft[place].token, drawn_from,
-                         PositionCoin(sampler.seed(), position, Coin::kAcceptDraft),
-                         PositionCoin(sampler.seed(), position, Coin::kResidual));
-}
-
-// Under a grammar what a token was drawn from is not known (the whole vocabulary is constrained only if need be), so it
-// is matched.
-VerifyMode Scheduler::ModeFor(const GenerationRequest& request) const {
-  return request.sampling.grammar.text.empty() ? options_.verify : VerifyMode::kMatch;
-}
-
-// Returns whether another token may follow.
-bool Scheduler::KeepDrawn(const Turn& turn, int row, Token token) {
-  Sequence& sequence = *turn.sequence;
-  sequence.drawn.push_back(Describe(turn, row, token));
-  if (token == kNoToken || tokenizer_.EndsGeneration(token)) return false;
-  sequence.sampler->Accept(token);
-  return true;
+  Timed(&GenerationTimings::sample_ms, [&] { verifier_.Verify(step_.entries()); });
 }
 
 void Scheduler::Commit() {
   restore_ms_ = 0;
-  for (const Turn& turn : turns_) {
-    turn.sequence->suspect = false;
-    if (!turn.sequence->generating()) engine_.Remember(turn.sequence->id);
-    if (turn.logits_row >= 0) CommitDrawn(turn);
+  for (const StepEntry& entry : step_.entries()) {
+    entry.sequence->suspect = false;
+    if (!entry.sequence->generating()) engine_.Remember(entry.sequence->id);
+    if (entry.logits_row >= 0) {
+      CommitDrawn(entry);
+    } else if (speculator_->WantsHidden(entry.sequence->id)) {
+      TellDrafters(entry, 0, 0);
+    }
   }
-  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000, !engine_.WasUnderway());
+  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000);
   stats_.step_cost_ratio.Observe(speculator_->curve().last_ratio());
 }
 
-void Scheduler::CommitDrawn(const Turn& turn) {
-  Sequence& sequence = *turn.sequence;
+void Scheduler::CommitDrawn(const StepEntry& entry) {
+  Sequence& sequence = *entry.sequence;
   const auto before = sequence.tokens.size();
   const TimePoint now = clock_.Now();
   if (!sequence.generating()) {
@@ -317,20 +239,18 @@ void Scheduler::CommitDrawn(const Turn& turn) {
   const double step_ms = until_now - std::exchange(sequence.timings.generate_ms, until_now);
 
   std::optional<FinishReason> end;
-  for (auto token = sequence.drawn.begin(); !end && token != sequence.drawn.end(); ++token) {
-    end = Append(sequence, std::move(*token));
-  }
+  for (int row = 0; !end && row < static_cast<int>(sequence.drawn.size()); ++row) end = Append(entry, row);
   const auto added = static_cast<int>(sequence.tokens.size() - before);
-  const int accepted = std::min(turn.accepted, added);
-  sequence.timings.drafted_tokens += static_cast<int>(turn.draft.size());
+  const int accepted = std::min(entry.accepted, added);
+  sequence.timings.drafted_tokens += static_cast<int>(entry.draft.size());
   sequence.timings.accepted_tokens += accepted;
-  if (!turn.draft.empty()) stats_.accepted_length.Observe(accepted);
+  if (!entry.draft.empty()) stats_.accepted_length.Observe(accepted);
   if (sequence.generation->request().speculation.provenance && before > static_cast<size_t>(sequence.prompt_length)) {
-    sequence.steps.push_back({turn.draft.empty() ? "" : speculator_->name(turn.draft[0].source),
-                              static_cast<int>(turn.draft.size()), accepted, step_ms});
+    sequence.steps.push_back({entry.draft.empty() ? "" : speculator_->name(entry.draft[0].source),
+                              static_cast<int>(entry.draft.size()), accepted, step_ms});
   }
-  speculator_->Commit(sequence.id, sequence.tokens, added);
-  // What the draft got wrong, or what was foreseen past the end, leaves the memory.
+  TellDrafters(entry, added, accepted);
+  // Tokens of the draft that were wrong, or that lie past the end, leave the memory.
   const Pos right = static_cast<Pos>(before) + accepted;
   if (engine_.Length(sequence.id) > right) TakeBack(sequence, right);
   if (end) {
@@ -340,7 +260,38 @@ void Scheduler::CommitDrawn(const Turn& turn) {
   Chunk chunk;
   sequence.text.Release(/*last=*/false, &chunk);
   chunk.timings = sequence.timings;
-  if (!chunk.text.empty() || !chunk.tokens.empty()) sequence.generation->Push(std::move(chunk));
+  if (!chunk.text.empty() || !chunk.tokens.empty()) outbox_.emplace_back(sequence.generation, std::move(chunk));
+}
+
+// Adds the token that was drawn from `row` to the sequence and its text; tells whether, and why, the generation ends
+// with it.
+std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
+  Sequence& sequence = *entry.sequence;
+  const GenerationRequest& request = sequence.generation->request();
+  const auto place = static_cast<size_t>(row);
+  const DrawnToken& drawn = sequence.drawn[place];
+  if (drawn.token == kNoToken) return FinishReason::kError;
+  if (request.max_tokens == 0) return FinishReason::kLength;  // the prompt was to be put into memory, no more
+  ++sequence.timings.generated_tokens;
+  if (tokenizer_.EndsGeneration(drawn.token)) return FinishReason::kEndOfText;
+  const bool drafted = place < entry.draft.size() && entry.draft[place].token == drawn.token;
+  const DrafterId drafter = drafted ? entry.draft[place].source : kNoDrafter;
+  const bool stopped =
+      sequence.text.Append(DescribeToken(request, tokenizer_, drawn.token, drawn.candidates,
+                                         engine_.Logits(entry.logits_row + row), speculator_->name(drafter)));
+  sequence.tokens.push_back(drawn.token);
+  if (stopped) return FinishReason::kStopString;
+  const bool full = static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
+  if (full || sequence.timings.generated_tokens == request.max_tokens) return FinishReason::kLength;
+  return std::nullopt;
+}
+
+// The entry's rows are final, its draft only as far as it was accepted.
+void Scheduler::TellDrafters(const StepEntry& entry, int added, int accepted) {
+  const Sequence& sequence = *entry.sequence;
+  const Pos first = step_.batch().rows()[static_cast<size_t>(entry.first_row)].pos;
+  speculator_->Commit(sequence.id, {sequence.tokens, added, {first, entry.rows + accepted, &engine_, entry.first_row}},
+                      accepted);
 }
 
 void Scheduler::TakeBack(Sequence& sequence, Pos length) {
@@ -353,63 +304,17 @@ void Scheduler::TakeBack(Sequence& sequence, Pos length) {
   if (kept < length) speculator_->ObserveRestore(ms / 1000);
 }
 
-// Adds a token that the target said to the sequence and its text; tells whether, and why, the generation ends with it.
-std::optional<FinishReason> Scheduler::Append(Sequence& sequence, GeneratedToken drawn) {
-  const Token token = drawn.token;
-  const int max_tokens = sequence.generation->request().max_tokens;
-  if (token == kNoToken) return FinishReason::kError;
-  if (max_tokens == 0) return FinishReason::kLength;  // the prompt was to be put into memory, no more
-  ++sequence.timings.generated_tokens;
-  if (tokenizer_.EndsGeneration(token)) return FinishReason::kEndOfText;
-  const bool stopped = sequence.text.Append(std::move(drawn));
-  sequence.tokens.push_back(token);
-  if (stopped) return FinishReason::kStopString;
-  const bool full = static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
-  if (full || sequence.timings.generated_tokens == max_tokens) return FinishReason::kLength;
-  return std::nullopt;
-}
-
-// The token as the consumer sees it, with log probabilities if the request wants them.
-GeneratedToken Scheduler::Describe(const Turn& turn, int row, Token token) {
-  const GenerationRequest& request = turn.sequence->generation->request();
-  GeneratedToken described;
-  described.token = token;
-  if (token == kNoToken || tokenizer_.EndsGeneration(token)) return described;
-  described.piece = tokenizer_.Piece(token, request.show_special);
-  const auto place = static_cast<size_t>(row);
-  if (place < turn.draft.size() && turn.draft[place].token == token) {
-    described.drafter = speculator_->name(turn.draft[place].source);
-  }
-  if (request.top_logprobs < 0) return described;
-  if (request.probabilities_after_filters) {
-    for (const Candidate& candidate : turn.sequence->sampler->LastCandidates()) {
-      const float logprob = std::log(candidate.probability);
-      if (candidate.token == token) described.logprob = logprob;
-      if (static_cast<int>(described.top.size()) < request.top_logprobs) {
-        described.top.push_back({candidate.token, logprob});
-      }
-    }
-    return described;
-  }
-  const std::span<const float> logits = engine_.Logits(turn.logits_row + row);
-  const double normaliser = LogSumExp(logits);
-  const auto logprob = [&](Token t) { return static_cast<float>(logits[static_cast<size_t>(t)] - normaliser); };
-  described.logprob = logprob(token);
-  for (Token best : BestTokens(logits, request.top_logprobs)) described.top.push_back({best, logprob(best)});
-  return described;
-}
-
-// A step failed. If several sequences took part, or drafts, each is tried alone and without, so that only those at
-// fault pay. Memory that the failure left in doubt is given up; the tokens are decoded again.
+// After a failed step each of its sequences is decoded by itself, without a draft, so that only those at fault pay.
+// Memory that the failure left in doubt is given up; the tokens are decoded again.
 void Scheduler::Isolate(const Status& error) {
-  LogError("step of {} rows failed: {}", batch_.size(), error.message());
-  constexpr int kMostFailures = 3;  // a sequence may fail only in company; it is not retried for ever
-  for (const Turn& turn : turns_) {
-    Sequence& sequence = *turn.sequence;
+  LogError("step of {} rows failed: {}", step_.batch().size(), error.message());
+  constexpr int kMaxFailures = 3;  // a sequence may fail only in company; it is not retried for ever
+  for (const StepEntry& entry : step_.entries()) {
+    Sequence& sequence = *entry.sequence;
     engine_.TruncateTo(sequence.id, 0);
-    const bool alone = turns_.size() == 1 && turn.draft.empty();
+    const bool alone = step_.entries().size() == 1 && entry.draft.empty();
     speculator_->Drop(sequence.id);
-    if (alone || ++sequence.failed_steps == kMostFailures) {
+    if (alone || ++sequence.failed_steps == kMaxFailures) {
       Finish(sequence, FinishReason::kError, error);
     } else {
       sequence.suspect = true;
@@ -427,59 +332,107 @@ std::vector<DrafterStats> Scheduler::DraftersOf(SeqId seq) const {
 void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
   Chunk chunk;
   sequence.text.Release(/*last=*/true, &chunk);
-  const GenerationTimings& timings = chunk.timings = sequence.timings;
+  chunk.timings = sequence.timings;
   const bool complete =
       reason == FinishReason::kEndOfText || reason == FinishReason::kStopString || reason == FinishReason::kLength;
   speculator_->End(sequence.id, sequence.tokens, complete);
   chunk.completion = Completion{reason,
                                 sequence.text.matched(),
                                 std::move(error),
-                                timings,
+                                sequence.timings,
                                 sequence.sampler->seed(),
                                 sequence.id,
                                 DraftersOf(sequence.id),
                                 speculator_->speed_up(sequence.id),
                                 std::move(sequence.steps)};
   sequence.steps.clear();
+  CountFinished(*chunk.completion);
+  LogFinished(*chunk.completion);
+  outbox_.emplace_back(sequence.generation, std::move(chunk));
+  slots_.End(sequence, clock_.Now());
+}
 
-  ++stats_.finished[static_cast<size_t>(reason)];
+void Scheduler::CountFinished(const Completion& completion) {
+  const GenerationTimings& timings = completion.timings;
+  ++stats_.finished[static_cast<size_t>(completion.reason)];
   stats_.prompt_tokens += static_cast<uint64_t>(timings.prompt_tokens);
   stats_.cached_tokens += static_cast<uint64_t>(timings.cached_tokens);
   stats_.generated_tokens += static_cast<uint64_t>(timings.generated_tokens);
   stats_.prompt_seconds += timings.prompt_ms / 1000;
   stats_.generate_seconds += timings.generate_ms / 1000;
-  LogFinished(*chunk.completion);
-
-  completions_.emplace_back(std::move(sequence.generation), std::move(chunk));
-  sequence.sampler.reset();
-  sequence.tokens.resize(static_cast<size_t>(engine_.Length(sequence.id)));
-  sequence.last_used = clock_.Now();
 }
 
-// Who learns that a request is done finds its slot free and the counters up to date.
-void Scheduler::DeliverCompletions() {
-  for (auto& [generation, chunk] : completions_) generation->Push(std::move(chunk));
-  completions_.clear();
+// At the end of the step: who learns that a request is done finds its slot free and the counters up to date.
+void Scheduler::Deliver() {
+  for (auto& [generation, chunk] : outbox_) generation->Push(std::move(chunk));
+  outbox_.clear();
 }
 
 void Scheduler::PublishStatus() {
-  const std::lock_guard lock(mutex_);
-  stats_.running = 0;
-  published_slots_.resize(sequences_.size());
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    const Sequence& sequence = sequences_[i];
-    stats_.running += sequence.busy() ? 1 : 0;
-    SlotStatus& slot = published_slots_[i];
-    slot.id = sequence.id;
-    slot.busy = sequence.busy();
-    slot.tokens_in_memory = engine_.Length(sequence.id);
-    slot.prompt_tokens = sequence.prompt_length;
-    slot.generated_tokens = sequence.timings.generated_tokens;
-    slot.tokens_left = sequence.busy() ? TokensLeft(sequence) : -1;
-  }
+  stats_.running = slots_.busy();
   stats_.drafters = speculator_->stats();
   stats_.speed_up = speculator_->speed_up();
+  stats_.lookahead_steps = speculator_->lookahead_steps();
+  inbox_.SetFreeSlots(engine_.info().n_sequences - stats_.running);
+  const std::lock_guard lock(published_mutex_);
+  published_slots_.clear();
+  for (const Sequence& sequence : slots_.sequences()) {
+    published_slots_.push_back({sequence.id, sequence.busy(), engine_.Length(sequence.id), sequence.prompt_length,
+                                sequence.timings.generated_tokens, sequence.busy() ? TokensLeft(sequence) : -1});
+  }
   published_stats_ = stats_;
+}
+
+SchedulerStats Scheduler::Stats() const {
+  const size_t queued = inbox_.waiting();
+  const uint64_t refused = inbox_.refused();
+  const std::lock_guard lock(published_mutex_);
+  SchedulerStats stats = published_stats_;
+  stats.queued = static_cast<int>(queued);
+  stats.refused = refused;
+  return stats;
+}
+
+std::vector<SlotStatus> Scheduler::Slots() const {
+  const std::lock_guard lock(published_mutex_);
+  return published_slots_;
+}
+
+Result<SavedSlot> Scheduler::SaveSlot(SeqId slot) {
+  Result<SavedSlot> saved = Internal("not run");
+  inbox_.RunBetweenSteps([&] { saved = slots_.Save(slot); });
+  return saved;
+}
+
+Status Scheduler::RestoreSlot(SeqId slot, SavedSlot saved) {
+  Status result;
+  inbox_.RunBetweenSteps([&] { result = slots_.Restore(slot, std::move(saved)); });
+  return result;
+}
+
+Result<int> Scheduler::EraseSlot(SeqId slot) {
+  Result<int> erased = Internal("not run");
+  inbox_.RunBetweenSteps([&] { erased = slots_.Erase(slot); });
+  return erased;
+}
+
+void Scheduler::Start() {
+  inbox_.BeginStepping();
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Scheduler::Loop() {
+  while (Step() || inbox_.WaitForWork()) {
+  }
+  inbox_.EndStepping();
+}
+
+void Scheduler::Drain(Duration limit) {
+  inbox_.Stop(Later(clock_.Now(), limit));
+}
+
+void Scheduler::WaitUntilStopped() {
+  inbox_.WaitUntilStopped();
 }
 
 }  // namespace outrider

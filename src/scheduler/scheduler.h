@@ -11,25 +11,26 @@
 // thread: the one Start makes, or a test's.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "drafters/speculator.h"
-#include "engine/batch.h"
 #include "engine/engine.h"
 #include "engine/tokenizer.h"
 #include "sampling/sampler.h"
 #include "scheduler/generation.h"
+#include "scheduler/inbox.h"
 #include "scheduler/sequence.h"
+#include "scheduler/slot_pool.h"
 #include "scheduler/stats.h"
+#include "scheduler/step_batch.h"
+#include "scheduler/verifier.h"
 
 namespace outrider {
 
@@ -71,56 +72,32 @@ class Scheduler {
   Result<int> EraseSlot(SeqId slot);  // tokens forgotten
 
  private:
-  // A sequence's part in the current step.
-  struct Turn {
-    Sequence* sequence;
-    int rows;  // how many of its committed tokens are decoded
-    int logits_row =
-        -1;  // the batch row that tells the next token, those of the draft follow; -1 while the prompt goes on
-    std::span<const DraftToken> draft = {};
-    int accepted = 0;  // of the draft; set by Verify
-  };
-
-  void RunCommands();
+  // The stages of a step.
   void EndLost();
   void Admit();
-  void Plan();
   void Draft();
+  void BuildBatch();
+  void SaveStates();
   Status Decode();
   void Verify();
   void Commit();
   void Isolate(const Status& error);
   void PublishStatus();
-  void DeliverCompletions();
+  void Deliver();
 
-  Status Check(const GenerationRequest& request) const;
   std::optional<FinishReason> Lost(const Generation& generation, TimePoint submitted, TimePoint now) const;
-  Sequence* ChooseSequence(const GenerationRequest& request);
-  Pos Reusable(const Sequence& sequence, const GenerationRequest& request) const;
-  void TakePending();
-  void Begin(Sequence& sequence, PendingRequest request);
-  int Missing(const Sequence& sequence) const;
-  bool GoesOn(const Turn& turn) const;
-  void ShareRows(int rows);
-  void LeaveTail(Turn& turn) const;
-  void SaveStates();
-  void TakeBack(Sequence& sequence, Pos length);
-  void AddRows(Turn& turn);
-  Token DrawRow(const Turn& turn, int row);
-  VerifyMode ModeFor(const GenerationRequest& request) const;
-  bool KeepDrawn(const Turn& turn, int row, Token token);
-  void CommitDrawn(const Turn& turn);
-  std::optional<FinishReason> Append(Sequence& sequence, GeneratedToken token);
+  void GiveUp(PendingRequest request, FinishReason reason, TimePoint now);
   int TokensLeft(const Sequence& sequence) const;
   int DraftRoom(const Sequence& sequence) const;
-  GeneratedToken Describe(const Turn& turn, int row, Token token);
-  bool MaySpeculate(const Turn& turn) const;
+  void CommitDrawn(const StepEntry& entry);
+  std::optional<FinishReason> Append(const StepEntry& entry, int row);
+  void TellDrafters(const StepEntry& entry, int added, int accepted);
+  void TakeBack(Sequence& sequence, Pos length);
+  void Finish(Sequence& sequence, FinishReason reason, Status error = {});
+  void CountFinished(const Completion& completion);
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;
   template <typename Work>
   double Timed(double GenerationTimings::*stage, Work work);
-  void Finish(Sequence& sequence, FinishReason reason, Status error = {});
-  Result<Sequence*> IdleSequence(SeqId slot);
-  void RunBetweenSteps(std::function<void()> command);
   void Loop();
 
   Engine& engine_;
@@ -128,34 +105,28 @@ class Scheduler {
   FilterFactory& filters_;
   const SchedulerOptions options_;
   const Clock& clock_;
-  const std::unique_ptr<Speculator> speculator_;
+  std::vector<std::pair<Token, float>> end_token_bans_;  // what ignore_eos adds to the logit bias; constant
+
+  Inbox inbox_;
 
   // Only the stepping thread touches these.
-  std::vector<Sequence> sequences_;
-  std::vector<Turn> turns_;
-  std::vector<Turn*> prompts_;                      // scratch of ShareRows
-  std::vector<Sequence*> begun_;                    // scratch of Admit
-  std::vector<SpeculationTurn> speculation_turns_;  // scratch of Draft
-  std::vector<TokenProbability> target_;            // scratch of DrawRow
-  Batch batch_;
-  TimePoint decode_start_{};
-  double restore_ms_ = 0;                                                   // of the step: taking back
-  std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> completions_;  // to be delivered at the end of the step
+  const std::unique_ptr<Speculator> speculator_;
+  SlotPool slots_;
+  StepBatch step_;
+  Verifier verifier_;
+  std::optional<TimePoint> stop_until_;                                // when running requests must end
+  std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> outbox_;  // to be delivered at the end of the step
   SchedulerStats stats_;
-  std::optional<TimePoint> cut_at_;  // when draining ends
+  TimePoint decode_start_{};
+  double restore_ms_ = 0;                     // of the step: taking back
+  std::vector<DraftableSequence> draftable_;  // scratch of Draft
+  std::vector<SequenceRows> others_;          // scratch of Draft
+  StepLayout layout_;                         // scratch of SaveStates
 
-  mutable std::mutex mutex_;         // guards what follows
-  std::condition_variable work_;     // there is something to do
-  std::condition_variable stopped_;  // stepping_ became false
-  std::deque<PendingRequest> pending_;
-  std::deque<std::function<void()>> commands_;
-  std::optional<TimePoint> drain_until_;  // set by Drain
-  bool stepping_ = false;                 // the thread of Start is running
-  uint64_t refused_ = 0;
-  SchedulerStats published_stats_;  // as of the last step
+  mutable std::mutex published_mutex_;  // guards what follows: as of the last step
+  SchedulerStats published_stats_;
   std::vector<SlotStatus> published_slots_;
 
-  std::vector<std::pair<Token, float>> end_token_bans_;  // what ignore_eos adds to the logit bias; constant
   std::thread thread_;
 };
 

@@ -23,6 +23,12 @@ struct PendingRequest {
   TimePoint submitted;
 };
 
+// A token that was drawn in the current step and is not committed yet.
+struct DrawnToken {
+  Token token;
+  std::vector<Candidate> candidates = {};  // what it was drawn from, if the request asks for their probabilities
+};
+
 struct Sequence {
   SeqId id = 0;
   std::vector<Token> tokens;
@@ -33,8 +39,8 @@ struct Sequence {
   std::unique_ptr<Sampler> sampler;
   TextStream text;
   GenerationTimings timings;
-  std::vector<GeneratedToken> drawn;  // in the current step, not committed yet
-  std::vector<DraftedStep> steps;     // if asked for
+  std::vector<DrawnToken> drawn;
+  std::vector<DraftedStep> steps;  // if asked for
   Pos prompt_length = 0;
   TimePoint submitted{}, admitted{}, first_token{};
   int failed_steps = 0;  // that it took part in

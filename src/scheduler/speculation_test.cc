@@ -33,13 +33,12 @@ EngineInfo SmallEngine() {
 class LeakyDrafter : public Drafter {
  public:
   LeakyDrafter(FakeEngine::Script script, double right, unsigned seed)
-      : script_(std::move(script)), right_(right), random_(seed) {}
+      : LeakyDrafter({.name = "leaky"}, std::move(script), right, seed) {}
 
-  std::string_view name() const override { return "leaky"; }
   void Begin(SeqId seq, std::span<const Token>, const DraftContext&) override { EXPECT_TRUE(live_.insert(seq).second); }
-  void Commit(SeqId seq, std::span<const Token> history, int added) override {
+  void Commit(SeqId seq, const CommittedStep& step) override {
     EXPECT_TRUE(live_.contains(seq));
-    EXPECT_GE(history.size(), static_cast<size_t>(added));
+    EXPECT_GE(step.history.size(), static_cast<size_t>(step.added));
   }
   void End(SeqId seq, std::span<const Token>, bool) override { EXPECT_EQ(live_.erase(seq), 1u); }
   void Propose(std::span<Proposal*> proposals) override {
@@ -54,6 +53,10 @@ class LeakyDrafter : public Drafter {
     }
   }
 
+ protected:
+  LeakyDrafter(DrafterTraits traits, FakeEngine::Script script, double right, unsigned seed)
+      : Drafter(std::move(traits)), script_(std::move(script)), right_(right), random_(seed) {}
+
  private:
   FakeEngine::Script script_;
   double right_;
@@ -61,14 +64,14 @@ class LeakyDrafter : public Drafter {
   std::set<SeqId> live_;
 };
 
-std::unique_ptr<Speculator> Speculating(FakeEngine::Script script, double right, int n_max, const Clock& clock,
-                                        unsigned seed = 1) {
+std::unique_ptr<Speculator> Speculating(const Engine& engine, FakeEngine::Script script, double right, int n_max,
+                                        const Clock& clock, unsigned seed = 1) {
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<LeakyDrafter>(std::move(script), right, seed));
   SpeculatorOptions options;
   options.always = true;
   options.n_max = n_max;
-  return std::make_unique<Speculator>(std::move(drafters), CostCurve(), options, SmallEngine().n_sequences, clock);
+  return std::make_unique<Speculator>(std::move(drafters), CostCurve(), options, engine, clock);
 }
 
 struct Answer {
@@ -142,16 +145,17 @@ RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecoding, ()) {
   const auto expected = RunAll(requests, nullptr, clock, plain_engine);
   const double right = *rc::gen::elementOf(std::vector<double>{0, 0.3, 0.8, 1});
   const int n_max = *rc::gen::inRange(1, 20);
-  RC_ASSERT(RunAll(requests, Speculating(script, right, n_max, clock, salt), clock, engine) == expected);
+  RC_ASSERT(RunAll(requests, Speculating(engine, script, right, n_max, clock, salt), clock, engine) == expected);
 }
 
-// Has a line that it goes on with, and that is wrong at every `wrong_at`-th token.
-class GoingOnDrafter : public LeakyDrafter {
+// Drafts on while its draft is verified, and is wrong at every `wrong_at`-th token.
+class AheadDrafter : public LeakyDrafter {
  public:
-  GoingOnDrafter(FakeEngine::Script script, size_t wrong_at)
-      : LeakyDrafter(script, 1, 1), script_(std::move(script)), wrong_at_(wrong_at) {}
+  AheadDrafter(FakeEngine::Script script, size_t wrong_at)
+      : LeakyDrafter({.name = "leaky", .drafts_ahead = true}, script, 1, 1),
+        script_(std::move(script)),
+        wrong_at_(wrong_at) {}
 
-  bool goes_on() const override { return true; }
   void Propose(std::span<Proposal*> proposals) override {
     for (Proposal* proposal : proposals) {
       std::vector<Token> tokens(proposal->history.begin(), proposal->history.end());
@@ -183,18 +187,17 @@ RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecodingWithReplicas, ()) {
   const auto expected = RunAll(requests, nullptr, clock, plain_engine);
 
   std::vector<std::unique_ptr<Drafter>> drafters;
-  drafters.push_back(std::make_unique<GoingOnDrafter>(script, wrong_at));
+  drafters.push_back(std::make_unique<AheadDrafter>(script, wrong_at));
   SpeculatorOptions options;
   options.always = true;
   options.n_max = *rc::gen::inRange(1, 6);
-  auto speculator =
-      std::make_unique<Speculator>(std::move(drafters), CostCurve(), options, SmallEngine().n_sequences, clock);
   ReplicatedEngine engine({&one, &two});
+  auto speculator = std::make_unique<Speculator>(std::move(drafters), CostCurve(), options, engine, clock, &engine);
   SchedulerStats stats;
   RC_ASSERT(RunAll(requests, std::move(speculator), clock, engine, &stats) == expected);
-  RC_CLASSIFY(stats.foreseen_steps > 0, "foreseen");
+  RC_CLASSIFY(stats.lookahead_steps > 0, "begun ahead");
   const bool worth_it = wrong_at == 1000 && options.n_max > 3;
-  if (worth_it && count == 1 && requests[0].max_tokens == 30) RC_ASSERT(stats.foreseen_steps > 1u);
+  if (worth_it && count == 1 && requests[0].max_tokens == 30) RC_ASSERT(stats.lookahead_steps > 1u);
 }
 
 // The batches of an answer of `tokens` to a short prompt, with drafts of `n_max` tokens of which each is `right` or
@@ -203,7 +206,7 @@ std::vector<Batch> BatchesOf(const EngineInfo& info, int tokens, double right, i
   ManualClock clock;
   const auto script = FakeEngine::Hashing(200);
   FakeEngine engine(info, script);
-  RunAll({Request("abc", tokens)}, Speculating(script, right, n_max, clock), clock, engine);
+  RunAll({Request("abc", tokens)}, Speculating(engine, script, right, n_max, clock), clock, engine);
   return engine.batches();
 }
 
@@ -229,7 +232,7 @@ TEST(SpeculationTest, FailingStepsAreTriedAgainWithoutDrafts) {
   const auto expected = RunAll(requests, nullptr, clock, plain_engine);
   int failures = 0;
   engine.FailWhile([&](const Batch& batch) { return batch.size() > 6 && failures++ < 2; });
-  EXPECT_EQ(RunAll(requests, Speculating(script, 0.7, 6, clock), clock, engine), expected);
+  EXPECT_EQ(RunAll(requests, Speculating(engine, script, 0.7, 6, clock), clock, engine), expected);
   EXPECT_GT(failures, 0);
 }
 
@@ -244,7 +247,7 @@ TEST(SpeculationTest, NothingIsDraftedWhileTokensAreReadAgain) {
   const auto expected = RunAll(requests, nullptr, clock, plain_engine);
   int failures = 0;
   engine.FailWhile([&](const Batch& batch) { return batch.rows().back().pos > 12 && failures++ < 1; });
-  EXPECT_EQ(RunAll(requests, Speculating(script, 0.5, 3, clock), clock, engine), expected);
+  EXPECT_EQ(RunAll(requests, Speculating(engine, script, 0.5, 3, clock), clock, engine), expected);
   EXPECT_GT(failures, 0);
 }
 
@@ -264,7 +267,7 @@ TEST(SpeculationTest, TokensAreReplayedAlongTheWay) {
   FakeEngine plain_engine(SmallEngine(), script), engine(info, script);
   const std::vector<GenerationRequest> requests = {Request("abc", 12)};
   const auto expected = RunAll(requests, nullptr, clock, plain_engine);
-  EXPECT_EQ(RunAll(requests, Speculating(script, 0, 3, clock), clock, engine), expected);
+  EXPECT_EQ(RunAll(requests, Speculating(engine, script, 0, 3, clock), clock, engine), expected);
   EXPECT_EQ(engine.batches().size(), plain_engine.batches().size());
   EXPECT_EQ(engine.batches()[1].size(), 1 + 3);
   EXPECT_EQ(engine.batches()[2].size(), 2 + 3) << "the token that was right, the next one, and a draft";
@@ -293,7 +296,7 @@ TEST(SpeculationTest, RejectionKeepsTheDistribution) {
   FakeFilterFactory filters;
   SchedulerOptions options;
   options.verify = VerifyMode::kReject;
-  Scheduler scheduler(engine, tokenizer, filters, options, Speculating(script, 1, 3, clock), clock);
+  Scheduler scheduler(engine, tokenizer, filters, options, Speculating(engine, script, 1, 3, clock), clock);
   constexpr int kRequests = 600, kTokens = 20;
   int likeliest = 0, accepted = 0;
   for (int i = 0; i < kRequests; ++i) {
@@ -324,13 +327,13 @@ TEST(SpeculationTest, RejectionKeepsTheDistribution) {
   EXPECT_GT(accepted, 0);
 }
 
-TEST(SpeculationTest, TellsWhoForesawEachToken) {
+TEST(SpeculationTest, TellsWhoDraftedEachToken) {
   ManualClock clock;
   const auto script = FakeEngine::Hashing(200);
   FakeEngine engine(SmallEngine(), script);
   FakeTokenizer tokenizer;
   FakeFilterFactory filters;
-  Scheduler scheduler(engine, tokenizer, filters, {}, Speculating(script, 1, 3, clock), clock);
+  Scheduler scheduler(engine, tokenizer, filters, {}, Speculating(engine, script, 1, 3, clock), clock);
   auto generation = *scheduler.Submit(Request("abc", 9));
   while (scheduler.Step()) {
   }

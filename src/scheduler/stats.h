@@ -22,10 +22,10 @@ struct SchedulerStats {
   double prompt_seconds = 0;    // sum over requests
   double generate_seconds = 0;  // sum over requests
   uint64_t steps = 0;
-  uint64_t foreseen_steps = 0;                                                                // begun before their time
-  uint64_t rows = 0;                                                                          // over all steps
-  int running = 0;                                                                            // now
-  int queued = 0;                                                                             // now
+  uint64_t lookahead_steps = 0;  // whose rows were begun before they were asked for
+  uint64_t rows = 0;             // over all steps
+  int running = 0;               // now
+  int queued = 0;                // now
   Histogram first_token_seconds{{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}};  // from submission
   std::vector<DrafterStats> drafters;
   Histogram accepted_length{{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32}};  // of verified drafts

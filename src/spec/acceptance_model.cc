@@ -11,23 +11,6 @@ namespace {
 constexpr std::array kRightRuns = {1, 2, 3, 5, 9, 17};
 constexpr std::array kWrongRuns = {1, 2, 4};
 
-// A stranger: right more often than not only if it is quite sure, better after right tokens and worse after wrong ones.
-// Where it is not so, it is soon forgotten.
-constexpr Belief kBias = {-0.4, 1};
-constexpr Belief kPerRightRun = {0.3, 0.6};
-constexpr Belief kPerWrongRun = {-0.5, 0.6};
-constexpr Belief kPerLogOddsClaimed = {0.6, 0.2};
-constexpr double kWander = 1e-5;
-
-constexpr double kAdvantageVariance = 0.3;  // of sequences among each other
-constexpr double kAdvantageWander = 0.0003;
-
-constexpr float kLeastClaim = 0.02f, kMostClaim = 0.995f;
-
-void Follow(Belief* advantage) {
-  advantage->variance = std::min(advantage->variance + kAdvantageWander, kAdvantageVariance);
-}
-
 // One value for all tokens, then one for each length of a run.
 template <typename T, typename OfRight, typename OfWrong>
 auto PerForm(const T& bias, OfRight of_right, OfWrong of_wrong) {
@@ -37,9 +20,9 @@ auto PerForm(const T& bias, OfRight of_right, OfWrong of_wrong) {
   return values;
 }
 
-auto FormAtFirst() {
+auto FormAtFirst(const AcceptanceTuning& tuning) {
   return PerForm(
-      kBias, [](int) { return kPerRightRun; }, [](int) { return kPerWrongRun; });
+      tuning.bias, [&](int) { return tuning.per_right_run; }, [&](int) { return tuning.per_wrong_run; });
 }
 
 template <typename T, size_t N>
@@ -52,15 +35,16 @@ std::array<T, N + 1> WithClaim(const std::array<T, N>& form, const T& claim) {
 
 }  // namespace
 
-AcceptanceModel::AcceptanceModel(int n_sequences)
-    : odds_(WithClaim(FormAtFirst(), kPerLogOddsClaimed), kWander),
-      typical_odds_(FormAtFirst(), kWander),
+AcceptanceModel::AcceptanceModel(int n_sequences, const AcceptanceTuning& tuning)
+    : tuning_(tuning),
+      odds_(WithClaim(FormAtFirst(tuning), tuning.per_claimed_log_odds), tuning.drift),
+      typical_odds_(FormAtFirst(tuning), tuning.drift),
       sequences_(static_cast<size_t>(n_sequences)) {
   for (SeqId seq = 0; seq < n_sequences; ++seq) BeginSequence(seq);
 }
 
 void AcceptanceModel::BeginSequence(SeqId seq) {
-  sequences_[static_cast<size_t>(seq)] = {0, {0, kAdvantageVariance}, {0, kAdvantageVariance}};
+  sequences_[static_cast<size_t>(seq)] = {0, {0, tuning_.sequence_variance}, {0, tuning_.sequence_variance}};
 }
 
 AcceptanceModel::ByForm::Numbers AcceptanceModel::Form(int run, int place) {
@@ -70,8 +54,10 @@ AcceptanceModel::ByForm::Numbers AcceptanceModel::Form(int run, int place) {
       1.0, [=](int length) { return right >= length; }, [=](int length) { return wrong >= length; });
 }
 
-AcceptanceModel::ByFormAndConfidence::Numbers AcceptanceModel::FormAndConfidence(int run, int place, float confidence) {
-  const double claim = confidence > kLeastClaim ? std::min(confidence, kMostClaim) : kLeastClaim;  // also if it is NaN
+AcceptanceModel::ByFormAndConfidence::Numbers AcceptanceModel::FormAndConfidence(int run, int place,
+                                                                                 float confidence) const {
+  const auto min_claim = static_cast<float>(tuning_.min_claim), max_claim = static_cast<float>(tuning_.max_claim);
+  const double claim = confidence > min_claim ? std::min(confidence, max_claim) : min_claim;  // also if it is NaN
   return WithClaim(Form(run, place), std::log(claim / (1 - claim)));
 }
 
@@ -79,8 +65,9 @@ void AcceptanceModel::Observe(SeqId seq, float confidence, bool right) {
   Sequence& sequence = sequences_[static_cast<size_t>(seq)];
   odds_.Observe(FormAndConfidence(sequence.run, 0, confidence), right, &sequence.advantage);
   typical_odds_.Observe(Form(sequence.run, 0), right, &sequence.typical_advantage);
-  Follow(&sequence.advantage);
-  Follow(&sequence.typical_advantage);
+  for (Belief* advantage : {&sequence.advantage, &sequence.typical_advantage}) {
+    advantage->variance = std::min(advantage->variance + tuning_.sequence_drift, tuning_.sequence_variance);
+  }
   sequence.run = right ? std::max(sequence.run, 0) + 1 : std::min(sequence.run, 0) - 1;
 }
 

@@ -20,12 +20,13 @@
 
 #include "base/token.h"
 #include "spec/odds_filter.h"
+#include "spec/tuning.h"
 
 namespace outrider {
 
 class AcceptanceModel {
  public:
-  explicit AcceptanceModel(int n_sequences);
+  explicit AcceptanceModel(int n_sequences, const AcceptanceTuning& tuning = {});
 
   void BeginSequence(SeqId seq);  // a new request: what was learned from the last one here is forgotten
 
@@ -51,8 +52,9 @@ class AcceptanceModel {
   };
 
   static ByForm::Numbers Form(int run, int place);
-  static ByFormAndConfidence::Numbers FormAndConfidence(int run, int place, float confidence);
+  ByFormAndConfidence::Numbers FormAndConfidence(int run, int place, float confidence) const;
 
+  const AcceptanceTuning tuning_;
   ByFormAndConfidence odds_;
   ByForm typical_odds_;
   std::vector<Sequence> sequences_;

@@ -6,45 +6,24 @@
 #include <cmath>
 
 namespace outrider {
-namespace {
-
-constexpr double kUncalibratedRowSeconds = 0.01;  // any value: the first observation sets the level
-
-// All in logarithms of time, so that 0.1 is about 10 %.
-constexpr double kNoise = 0.15;        // of single steps
-constexpr double kMostSurprise = 0.4;  // a single observation counts as at most this much off
-
-// How far a calibration may be off (variances): for all widths alike, for each doubling of the rows, for single bands.
-constexpr double kLevelVariance = 0.04;
-constexpr double kTiltVariance = 0.02;
-constexpr double kBandVariance = 0.0025;
-
-// What changes from step to step: the level often (other processes, heat), the rest hardly.
-constexpr double kLevelStep = 2e-4;
-constexpr double kForgotten = 1e-4;
-constexpr double kForgottenInNewBucket = 0.25;
-
-constexpr double kBumpPrior = 16;      // observations of a width until its bump is half believed
-constexpr double kBumpHalfLife = 100;  // in observations of that width
-constexpr double kAgeHalfLife = 1000;  // in observations of the curve: what looked dear is tried again in the end
-
-double PriorCovariance(size_t band, size_t other) {
-  return kLevelVariance + kTiltVariance * static_cast<double>(band * other) + (band == other ? kBandVariance : 0);
-}
-
-constexpr double kNegligibleSwitch = 0.4;  // of a step of one row: noise looks like a switch too
-
-}  // namespace
-
-CostCurve::CostCurve(std::vector<CostPoint> points, double switch_seconds)
-    : points_(std::move(points)), switch_seconds_(switch_seconds) {
+CostCurve::CostCurve(std::vector<CostPoint> points, double switch_seconds, const CostTuning& tuning)
+    : tuning_(tuning), points_(std::move(points)), switch_seconds_(switch_seconds) {
   assert(!points_.empty());
+  ForgetAll();
 }
 
-CostCurve::Bands::Bands() {
+// Nothing was observed yet.
+void CostCurve::ForgetAll() {
+  Bands untouched;
   for (size_t i = 0; i < kBands; ++i) {
-    for (size_t j = 0; j < kBands; ++j) covariance[i][j] = PriorCovariance(i, j);
+    for (size_t j = 0; j < kBands; ++j) untouched.covariance[i][j] = PriorCovariance(i, j);
   }
+  bands_.fill(untouched);
+}
+
+double CostCurve::PriorCovariance(size_t band, size_t other) const {
+  return tuning_.level_variance + tuning_.tilt_variance * static_cast<double>(band * other) +
+         (band == other ? tuning_.band_variance : 0);
 }
 
 size_t CostCurve::Bucket(int context) {
@@ -62,7 +41,7 @@ size_t CostCurve::Width(int rows) {
 }
 
 double CostCurve::Calibrated(int rows) const {
-  if (points_.empty()) return kUncalibratedRowSeconds * rows;
+  if (points_.empty()) return tuning_.uncalibrated_row_seconds * rows;
   if (points_.size() == 1) return points_[0].seconds * std::max(1.0, static_cast<double>(rows) / points_[0].rows);
   const auto above = std::lower_bound(points_.begin() + 1, points_.end() - 1, rows,
                                       [](const CostPoint& point, int wanted) { return point.rows < wanted; });
@@ -80,16 +59,16 @@ const CostCurve::Bands& CostCurve::BandsIn(size_t bucket) const {
 }
 
 double CostCurve::Weight(const Bump& bump) const {
-  return bump.weight * std::exp2((bump.time - observations_) / kAgeHalfLife);
+  return bump.weight * std::exp2((bump.time - observations_) / tuning_.age_half_life);
 }
 
 double CostCurve::Height(const Bump& bump) const {
   const double weight = Weight(bump);
-  return bump.mean * weight / (weight + kBumpPrior);
+  return bump.mean * weight / (weight + tuning_.bump_prior);
 }
 
 double CostCurve::BumpVariance(const Bump& bump) const {
-  return kNoise * kNoise / (Weight(bump) + kBumpPrior);
+  return tuning_.step_noise * tuning_.step_noise / (Weight(bump) + tuning_.bump_prior);
 }
 
 double CostCurve::Seconds(int rows, int context) const {
@@ -108,36 +87,27 @@ double CostCurve::Uncertainty(int rows, int than_rows, int context) const {
 // A bucket never seen is like the last one, but less certain.
 CostCurve::Bands& CostCurve::Enter(size_t bucket) {
   Bands& bands = bands_[bucket];
-  const double forgotten = bands.seen ? kForgotten : kForgottenInNewBucket;
+  const double forgotten = bands.seen ? tuning_.forgetting : tuning_.forgetting_in_new_context;
   if (!bands.seen) bands = bands_[last_bucket_];
   bands.seen = true;
   last_bucket_ = bucket;
   for (size_t i = 0; i < kBands; ++i) {
     for (size_t j = 0; j < kBands; ++j) {
       double& covariance = bands.covariance[i][j];
-      covariance += forgotten * (PriorCovariance(i, j) - covariance) + kLevelStep;
+      covariance += forgotten * (PriorCovariance(i, j) - covariance) + tuning_.level_drift;
     }
   }
   return bands;
 }
 
-double CostCurve::StepSeconds(std::span<const int> sequences_at, int context, int groups) const {
+double CostCurve::Seconds(std::span<const int> parts, int context) const {
   double seconds = 0;
-  for (size_t begin = 0; begin < sequences_at.size() && sequences_at[begin] > 0;) {
-    const int sequences = sequences_at[begin];
-    size_t end = begin;
-    while (end < sequences_at.size() && sequences_at[end] == sequences) ++end;
-    const int apart = std::min(groups, sequences), rows = static_cast<int>(end - begin);
-    for (int group = 0; group < apart; ++group) {
-      seconds += Seconds((sequences / apart + (group < sequences % apart ? 1 : 0)) * rows, context);
-    }
-    begin = end;
-  }
+  for (const int rows : parts) seconds += Seconds(rows, context);
   return seconds;
 }
 
 double CostCurve::SwitchSeconds() const {
-  return switch_seconds_ > kNegligibleSwitch * Calibrated(1) ? switch_seconds_ : 0;
+  return switch_seconds_ > tuning_.negligible_switch * Calibrated(1) ? switch_seconds_ : 0;
 }
 
 void CostCurve::Observe(std::span<const int> parts, int context, double seconds) {
@@ -154,11 +124,11 @@ void CostCurve::Observe(std::span<const int> parts, int context, double seconds)
   const double off = std::log(last_ratio_);
   Bands& bands = Enter(Bucket(context));
   if (observations_ == 0) bands.off.fill(off);  // whatever it is: nothing was known about the level
-  const double surprise = observations_ == 0 ? 0 : std::clamp(off, -kMostSurprise, kMostSurprise);
+  const double surprise = observations_ == 0 ? 0 : std::clamp(off, -tuning_.max_surprise, tuning_.max_surprise);
 
   // A step of Kalman's filter: the surprise is shared out by how uncertain each explanation is.
   std::array<double, kBands> known{};
-  double own = kNoise * kNoise;
+  double own = tuning_.step_noise * tuning_.step_noise;
   double variance = 0;
   for (size_t i = 0; i < kBands; ++i) {
     for (size_t j = 0; j < kBands; ++j) known[i] += bands.covariance[i][j] * share[j];
@@ -172,10 +142,10 @@ void CostCurve::Observe(std::span<const int> parts, int context, double seconds)
   }
 
   observations_ += 1;
-  if (parts.size() > 1) return;  // which of them has a bump is anybody's guess
+  if (parts.size() > 1) return;  // nothing tells which part had the bump
   Bump& bump = bumps_[Width(parts[0])];
   const double beyond = Height(bump) + surprise * own / variance;
-  bump.weight = Weight(bump) * std::exp2(-1 / kBumpHalfLife) + 1;
+  bump.weight = Weight(bump) * std::exp2(-1 / tuning_.bump_half_life) + 1;
   bump.time = observations_;
   bump.mean += (beyond - bump.mean) / bump.weight;
 }

@@ -23,6 +23,8 @@
 #include <span>
 #include <vector>
 
+#include "spec/tuning.h"
+
 namespace outrider {
 
 struct CostPoint {
@@ -33,19 +35,17 @@ struct CostPoint {
 class CostCurve {
  public:
   // Before any measurement: every row costs the same as the first, so that nothing is drafted on hope.
-  CostCurve() = default;
+  CostCurve() { ForgetAll(); }
 
   // `points`: ascending in rows, at least one, positive times. Between them the curve is straight; past the last it
   // goes on with the slope of the last two.
-  explicit CostCurve(std::vector<CostPoint> points, double switch_seconds = 0);
+  explicit CostCurve(std::vector<CostPoint> points, double switch_seconds = 0, const CostTuning& tuning = {});
 
   // Expected duration of a step of `rows` rows whose sequences are about `context` tokens long on average.
   double Seconds(int rows, int context) const;
 
-  // The same for sequences that may differ in their rows: `sequences_at[i]` of them have more than i. The engine
-  // computes such a step in parts of equally many rows for each sequence (libllama does, with a memory of its own for
-  // each), and each of `groups` of sequences by itself.
-  double StepSeconds(std::span<const int> sequences_at, int context, int groups = 1) const;
+  // The same for a step that is computed in parts of so many rows each, one after the other.
+  double Seconds(std::span<const int> parts, int context) const;
 
   // What the first steps of another shape take longer, together; 0 if that is hardly worth mentioning.
   double SwitchSeconds() const;
@@ -69,10 +69,8 @@ class CostCurve {
   static constexpr size_t kWidths = 64;  // have a bump each; wider steps share one
 
   struct Bands {
-    Bands();
-
     std::array<double, kBands> off{};
-    std::array<std::array<double, kBands>, kBands> covariance;  // of what is not known about `off`
+    std::array<std::array<double, kBands>, kBands> covariance{};  // of what is not known about `off`
     bool seen = false;
   };
 
@@ -83,6 +81,8 @@ class CostCurve {
     double time = 0;    // in observations of the curve
   };
 
+  void ForgetAll();
+  double PriorCovariance(size_t band, size_t other) const;
   static size_t Bucket(int context);
   static size_t Band(int rows);
   static size_t Width(int rows);
@@ -93,6 +93,7 @@ class CostCurve {
   double Height(const Bump& bump) const;
   double BumpVariance(const Bump& bump) const;
 
+  CostTuning tuning_;
   std::vector<CostPoint> points_;
   std::array<Bands, kBuckets> bands_{};
   std::array<Bump, kWidths + 1> bumps_{};

@@ -12,13 +12,9 @@
 #include <cmath>
 #include <cstddef>
 
-namespace outrider {
+#include "spec/belief.h"
 
-// A number that is known with some uncertainty.
-struct Belief {
-  double mean = 0;
-  double variance = 0;
-};
+namespace outrider {
 
 template <size_t N>
 class OddsFilter {
@@ -37,7 +33,7 @@ class OddsFilter {
   double Probability(const Numbers& numbers, const Belief& advantage) const {
     double log_odds = advantage.mean;
     for (size_t i = 0; i < N; ++i) log_odds += weights_[i] * numbers[i];
-    return 1 / (1 + std::exp(-std::clamp(log_odds, -kMostLogOdds, kMostLogOdds)));
+    return 1 / (1 + std::exp(-std::clamp(log_odds, -kMaxLogOdds, kMaxLogOdds)));
   }
 
   void Observe(const Numbers& numbers, bool yes, Belief* advantage) {
@@ -61,7 +57,7 @@ class OddsFilter {
   }
 
  private:
-  static constexpr double kMostLogOdds = 9;
+  static constexpr double kMaxLogOdds = 9;
 
   std::array<Belief, N> at_first_;
   double wander_;

@@ -4,46 +4,26 @@
 #include <cmath>
 
 namespace outrider {
-namespace {
 
-constexpr double kSpeedUpHalfLife = 100;  // tokens
+Policy::Policy(const CostCurve& curve, const RollbackCost& rollback, LayOutStep lay_out, const PolicyTuning& tuning)
+    : curve_(curve),
+      rollback_(rollback),
+      lay_out_(std::move(lay_out)),
+      tuning_(tuning),
+      credit_(tuning.first_credit),
+      plain_interval_(tuning.first_plain_interval),
+      mean_run_(tuning.typical_run) {}
 
-// Trials of numbers of rows that look worse than the best: how much cheaper than predicted they are hoped to be
-// (standard deviations), how much more than the expected loss that must be worth, and what they may cost altogether.
-constexpr double kOptimism = 1;
-constexpr double kUpside = 2;
-constexpr double kTrialShare = 0.003;  // of all tokens
-constexpr double kMostCredit = 4;      // tokens
-
-// Drafts are chosen that look best, so they are less good than they look. Where others wait for them, they must promise
-// more than they cost in plain decoding.
-constexpr double kLeastReturn = 0.1;  // of the cost, for each of the others
-constexpr double kMostReturn = 0.5;
-
-// What a step without drafts costs after a rollback, in what it would at the usual speed-up: drafts are made when they
-// are better than usual. (From simulation.)
-constexpr double kPlainStepLoss = 2;
-
-// Drafts of one length come in runs, of which each costs two switches of shapes, in and out.
-constexpr double kRunShare = 0.1;        // how much a new run counts for the length of runs to come
-constexpr double kRunForgotten = 0.002;  // per step, so that a time without drafts does not count for ever
-
-// Trials of plain steps while drafts pay: the more often, the further off the last one was.
-constexpr double kSurprise = 0.3;
-constexpr int kPlainStepsInARow = 3;
-constexpr int kLeastInterval = 8;  // steps
-constexpr int kMostInterval = 256;
-
-}  // namespace
-
-double Policy::PlainSeconds(const StepOutlook& step) const {
-  const int sequences = step.generating();
-  return curve_.StepSeconds(std::span(&sequences, 1), step.context, step.plain_groups);
+double Policy::PlainSeconds(const StepOutlook& step) {
+  plain_.clear();
+  for (const SequenceOutlook& sequence : step.sequences) plain_.push_back({sequence.seq, 1});
+  lay_out_(plain_, &layout_);
+  return curve_.Seconds(layout_.parts, step.context);
 }
 
 // A token gained now saves the time it would have taken later. How soon the tokens that follow come is between what was
 // usual lately and what the best of these options promises.
-double Policy::RateWith(const StepOutlook& step, double draft_seconds) const {
+double Policy::RateWith(const StepOutlook& step, double draft_seconds) {
   double here = 0;
   for (const Option& option : options_)
     here = std::max(here, (step.generating() + option.tokens) / (option.seconds + draft_seconds));
@@ -51,79 +31,78 @@ double Policy::RateWith(const StepOutlook& step, double draft_seconds) const {
   return std::max(std::sqrt(plain * speed_up_ * here), plain);
 }
 
-// The rows a step has anyway.
+// The first option: the rows that the step has without drafts.
 void Policy::BeginOptions(const StepOutlook& step) {
-  sequences_at_.assign(static_cast<size_t>(step.prompt_rows), 1);
+  rows_.clear();
+  place_.clear();
+  auto prompt = step.prompts.begin();
   for (const SequenceOutlook& sequence : step.sequences) {
-    const auto rows = static_cast<size_t>(sequence.rows);
-    if (sequences_at_.size() < rows) sequences_at_.resize(rows);
-    for (size_t row = 0; row < rows; ++row) ++sequences_at_[row];
+    for (; prompt != step.prompts.end() && prompt->seq < sequence.seq; ++prompt) rows_.push_back(*prompt);
+    place_.push_back(rows_.size());
+    rows_.push_back({sequence.seq, sequence.rows});
   }
-  rows_so_far_ = step.fixed_rows();
+  rows_.insert(rows_.end(), prompt, step.prompts.end());
+  drafted_.assign(step.sequences.size(), 0);
   tokens_so_far_ = 0;
-  risks_if_even_.assign(step.sequences.size(), {});
-  risks_.assign(step.sequences.size(), {});
+  risks_.resize(std::max(risks_.size(), step.sequences.size()));
+  for (Risk& risk : risks_) {
+    risk.chance.clear();
+    risk.replay_seconds.clear();
+  }
 }
 
 // The token at `place` of the draft of sequence `which` joins the rows.
 void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
-  const SequenceOutlook& sequence = step.sequences[which];
-  const size_t row = static_cast<size_t>(sequence.rows) + place;
-  if (sequences_at_.size() <= row) sequences_at_.resize(row + 1);
-  ++sequences_at_[row];
-  ++rows_so_far_;
-  tokens_so_far_ += sequence.survival[place];
-
-  AddRisk(step, which, place, rollback_.free_if_even, risks_if_even_);
-  AddRisk(step, which, place, rollback_.free_always, risks_);
+  ++rows_[place_[which]].rows;
+  ++drafted_[which];
+  tokens_so_far_ += step.sequences[which].survival[place];
 }
 
-// With one more token there is one more way to be wrong by more than can be taken back for nothing: if exactly `right`
-// tokens are right.
-void Policy::AddRisk(const StepOutlook& step, size_t which, size_t place, int free_tokens, Risks& risks) const {
-  const int right = static_cast<int>(place) - free_tokens;
-  if (right < 0) return;
+// What it is expected to cost that the draft of sequence `which` may be wrong by more than `free_tokens`, which the
+// engine takes back for nothing.
+double Policy::RollbackSeconds(const StepOutlook& step, size_t which, int free_tokens) {
+  const int drafted = drafted_[which];
+  if (drafted <= free_tokens) return 0;
   const SequenceOutlook& sequence = step.sequences[which];
-  const auto i = static_cast<size_t>(right);
   const double plain = curve_.Seconds(step.generating(), step.context);
-  const double chance = (right == 0 ? 1 : sequence.survival[i - 1]) - sequence.survival[i];
-  Risk& risk = risks[which];
-  risk.chance += chance;
-  risk.replay_seconds +=
-      chance * std::max(0.0, curve_.Seconds(step.generating() + sequence.rows + right, step.context) - plain);
+  Risk& risk = risks_[which];
+  const auto cases = static_cast<size_t>(drafted - free_tokens);
+  for (size_t right = risk.chance.size(); right < cases; ++right) {
+    const double chance = (right == 0 ? 1 : sequence.survival[right - 1]) - sequence.survival[right];
+    const int rows = step.generating() + sequence.rows + static_cast<int>(right);
+    const double replay = chance * std::max(0.0, curve_.Seconds(rows, step.context) - plain);
+    risk.chance.push_back((right == 0 ? 0 : risk.chance[right - 1]) + chance);
+    risk.replay_seconds.push_back((right == 0 ? 0 : risk.replay_seconds[right - 1]) + replay);
+  }
+  const double chance = risk.chance[cases - 1], replay = risk.replay_seconds[cases - 1];
 
-  // Tokens are decoded again in every step until a draft is right to its end, or until there is a step without one,
+  // Tokens are decoded again in every step until a draft is right to its end, or until there is a step without a draft,
   // which costs what a draft would have gained.
-  const double till_right = risk.replay_seconds / std::max(sequence.survival[place], 1e-9);
-  const double till_plain = risk.replay_seconds + kPlainStepLoss * risk.chance * plain * (1 - 1 / speed_up_);
-  risk.seconds = rollback_.save_seconds + risk.chance * rollback_.restore_seconds + std::min(till_right, till_plain);
+  const double until_right = replay / std::max(sequence.survival[static_cast<size_t>(drafted) - 1], 1e-9);
+  const double until_plain = replay + tuning_.plain_step_loss * chance * plain * (1 - 1 / speed_up_);
+  return rollback_.save_seconds + chance * rollback_.restore_seconds + std::min(until_right, until_plain);
 }
 
-// Sequences of unequal width, or that are not neighbours, are computed in parts of different shapes.
-int Policy::Parts(const StepOutlook& step) const {
-  int parts = sequences_at_.empty() ? 0 : step.groups;
-  for (size_t i = 1; i < sequences_at_.size(); ++i) parts += sequences_at_[i] != sequences_at_[i - 1] ? 1 : 0;
-  return parts;
-}
-
+// Prices the rows listed so far. Only options with drafts pay for a switch of shapes: if plain steps are better, they
+// follow each other, and the one switch to the first of them is soon forgotten.
 void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
-  const bool plain = sequences_at_.size() == 1;
-  double seconds =
-      curve_.StepSeconds(sequences_at_, step.context, plain ? step.plain_groups : step.groups) + draft_seconds;
-  const int parts = Parts(step);
-  const bool drafts = !options_.empty();  // one without is judged as of many: if those are better, so is the first
-  if (drafts && parts > 1) {
-    seconds += parts * curve_.SwitchSeconds();
-  } else if (drafts && rows_so_far_ != step.last_rows) {
+  lay_out_(rows_, &layout_);
+  double seconds = curve_.Seconds(layout_.parts, step.context) + draft_seconds;
+  int rows = 0;
+  for (const SequenceRows& sequence : rows_) rows += sequence.rows;
+  const bool has_drafts = !options_.empty();
+  if (has_drafts && layout_.parts.size() > 1) {
+    seconds += static_cast<double>(layout_.parts.size()) * curve_.SwitchSeconds();
+  } else if (has_drafts && rows != step.last_rows) {
     seconds += 2 * curve_.SwitchSeconds() / mean_run_;
   }
-  for (const Risk& risk : parts == 1 ? risks_if_even_ : risks_) seconds += risk.seconds;
+  for (size_t i = 0; i < drafted_.size(); ++i) seconds += RollbackSeconds(step, i, layout_.free_rollback);
   options_.push_back({tokens_so_far_, seconds});
 }
 
 // options_[n] = the n best rows; order_[n] = which draft has the next row after that. With several drafts also each
 // common length, since sequences of unequal width are computed in parts.
-void Policy::ListOptions(const StepOutlook& step, int most_rows) {
+void Policy::ListOptions(const StepOutlook& step, int max_rows) {
   const auto less = [](const Next& a, const Next& b) { return a.survival < b.survival; };
   next_.clear();
   order_.clear();
@@ -135,7 +114,7 @@ void Policy::ListOptions(const StepOutlook& step, int most_rows) {
   }
   const bool several = next_.size() > 1;
   std::make_heap(next_.begin(), next_.end(), less);
-  for (int rows = 1; rows <= most_rows && !next_.empty(); ++rows) {
+  for (int rows = 1; rows <= max_rows && !next_.empty(); ++rows) {
     std::pop_heap(next_.begin(), next_.end(), less);
     Next& next = next_.back();
     const SequenceOutlook& sequence = step.sequences[next.sequence];
@@ -150,18 +129,18 @@ void Policy::ListOptions(const StepOutlook& step, int most_rows) {
     }
   }
   levels_begin_ = options_.size();
-  if (several) ListLevels(step, most_rows);
+  if (several) ListLevels(step, max_rows);
 }
 
 // options_[levels_begin_ + n] = the first n + 1 tokens of every draft.
-void Policy::ListLevels(const StepOutlook& step, int most_rows) {
+void Policy::ListLevels(const StepOutlook& step, int max_rows) {
   BeginOptions(step);
   int rows = 0;
   for (size_t place = 0;; ++place) {
     int longer = 0;
     for (const SequenceOutlook& sequence : step.sequences) longer += place < sequence.survival.size() ? 1 : 0;
     rows += longer;
-    if (longer == 0 || rows > most_rows) return;
+    if (longer == 0 || rows > max_rows) return;
     for (size_t i = 0; i < step.sequences.size(); ++i) {
       if (place < step.sequences[i].survival.size()) AddToken(step, i, place);
     }
@@ -173,11 +152,12 @@ double Policy::GainOf(size_t option, double rate) const {
   return options_[option].tokens - rate * (options_[option].seconds - options_[0].seconds);
 }
 
-size_t Policy::BestOption(double rate, const StepOutlook& step) const {
-  const double least_rate = PlainRate(step) * (1 + std::min(kLeastReturn * (step.generating() - 1), kMostReturn));
+size_t Policy::BestOption(double rate, const StepOutlook& step) {
+  const double min_rate =
+      PlainRate(step) * (1 + std::min(tuning_.min_return * (step.generating() - 1), tuning_.max_return));
   size_t best = 0;
   for (size_t option = 1; option < options_.size(); ++option) {
-    if (GainOf(option, rate) > GainOf(best, rate) && GainOf(option, least_rate) > 0) best = option;
+    if (GainOf(option, rate) > GainOf(best, rate) && GainOf(option, min_rate) > 0) best = option;
   }
   return best;
 }
@@ -188,14 +168,14 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
   const int fixed_rows = step.fixed_rows();
   const double gain = GainOf(best, rate);
   size_t trial = best;
-  double most = gain;
+  double best_hope = gain;
   for (size_t option = 1; option < options_.size(); ++option) {
     const double uncertainty =
         curve_.Uncertainty(fixed_rows + static_cast<int>(option), fixed_rows + static_cast<int>(best), step.context);
     const double loss = gain - GainOf(option, rate);
-    const double hope = gain - loss + kOptimism * uncertainty * rate * options_[option].seconds;
-    if (loss <= 0 || loss > credit_ || hope <= most || hope - gain < kUpside * loss) continue;
-    most = hope;
+    const double hope = gain - loss + tuning_.optimism * uncertainty * rate * options_[option].seconds;
+    if (loss <= 0 || loss > credit_ || hope <= best_hope || hope - gain < tuning_.min_upside * loss) continue;
+    best_hope = hope;
     trial = option;
   }
   credit_ -= gain - GainOf(trial, rate);
@@ -207,7 +187,7 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
 size_t Policy::OrPlain(size_t chosen, const StepOutlook& step) {
   const bool plain = step.fixed_rows() == step.generating();
   if (plain_steps_left_ == 0 && chosen > 0 && ++steps_since_plain_ >= plain_interval_) {
-    plain_steps_left_ = curve_.SwitchSeconds() > 0 ? kPlainStepsInARow : 1;
+    plain_steps_left_ = curve_.SwitchSeconds() > 0 ? tuning_.plain_steps_in_a_row : 1;
   }
   if (chosen == 0 && plain) steps_since_plain_ = plain_steps_left_ = 0;
   if (plain_steps_left_ == 0) return chosen;
@@ -218,13 +198,13 @@ size_t Policy::OrPlain(size_t chosen, const StepOutlook& step) {
   return 0;
 }
 
-void Policy::ChooseRows(const StepOutlook& step, int most_rows, std::span<int> rows) {
+void Policy::ChooseRows(const StepOutlook& step, int max_rows, std::span<int> rows) {
   std::fill(rows.begin(), rows.end(), 0);
-  ListOptions(step, most_rows);
+  ListOptions(step, max_rows);
   const double rate = RateWith(step, 0);
   size_t chosen = BestOption(rate, step);
   trying_plain_ = false;
-  if (step.prompt_rows == 0) {  // steps with prompts in them teach nothing
+  if (step.prompts.empty()) {  // steps with prompts in them teach nothing
     if (step.generating() == 1) chosen = OrTrial(chosen, rate, step);
     chosen = OrPlain(chosen, step);
   }
@@ -255,46 +235,45 @@ int Policy::ChooseRounds(const StepOutlook& step, double round_seconds) {
 }
 
 double Policy::Gain(const StepOutlook& step, double draft_seconds) {
-  size_t most_rows = 0;
-  for (const SequenceOutlook& sequence : step.sequences) most_rows += sequence.survival.size();
-  ListOptions(step, static_cast<int>(most_rows));
+  size_t max_rows = 0;
+  for (const SequenceOutlook& sequence : step.sequences) max_rows += sequence.survival.size();
+  ListOptions(step, static_cast<int>(max_rows));
   const double rate = RateWith(step, draft_seconds);
   return GainOf(BestOption(rate, step), rate) - rate * draft_seconds;
 }
 
-double Policy::LeastSurvival(const StepOutlook& step, double token_seconds) const {
-  constexpr int kMostAhead = 16;
+double Policy::MinSurvival(const StepOutlook& step, double token_seconds) {
   const int fixed_rows = step.fixed_rows();
   const double plain = curve_.Seconds(fixed_rows, step.context);
-  double least = curve_.Seconds(fixed_rows + 1, step.context) - plain;
-  for (int rows = 2; rows <= kMostAhead; ++rows) {
-    least = std::min(least, (curve_.Seconds(fixed_rows + rows, step.context) - plain) / rows);
+  double cheapest = curve_.Seconds(fixed_rows + 1, step.context) - plain;
+  for (int rows = 2; rows <= tuning_.max_price_rows; ++rows) {
+    cheapest = std::min(cheapest, (curve_.Seconds(fixed_rows + rows, step.context) - plain) / rows);
   }
-  return std::clamp(PlainRate(step) * speed_up_ * (std::max(least, 0.0) + token_seconds), 0.0, 1.0);
+  return std::clamp(PlainRate(step) * speed_up_ * (std::max(cheapest, 0.0) + token_seconds), 0.0, 1.0);
 }
 
 // `draft_rows` were added to the step.
 void Policy::CountRun(const StepOutlook& step, int draft_rows) {
-  mean_run_ += kRunForgotten * (kTypicalRun - mean_run_);
+  mean_run_ += tuning_.run_forgetting * (tuning_.typical_run - mean_run_);
   if (draft_rows > 0 && step.fixed_rows() + draft_rows == step.last_rows) {
     ++run_;
     return;
   }
-  if (run_ > 0) mean_run_ += kRunShare * (run_ - mean_run_);
+  if (run_ > 0) mean_run_ += tuning_.run_share * (run_ - mean_run_);
   run_ = draft_rows > 0 ? 1 : 0;
 }
 
 void Policy::Observe(const StepOutlook& step, int draft_rows, int tokens, double seconds) {
   CountRun(step, draft_rows);
-  const double kept = std::exp2(-tokens / kSpeedUpHalfLife);
+  const double kept = std::exp2(-tokens / tuning_.speed_up_half_life);
   tokens_ = tokens_ * kept + tokens;
   plain_tokens_ = plain_tokens_ * kept + PlainRate(step) * seconds;
   if (plain_tokens_ > 0) speed_up_ = std::max(1.0, tokens_ / plain_tokens_);
 
-  credit_ = std::min(credit_ + kTrialShare * tokens, kMostCredit);
+  credit_ = std::min(credit_ + tuning_.trial_share * tokens, tuning_.max_credit);
   if (!trying_plain_) return;
-  const bool surprised = std::abs(curve_.last_ratio() - 1) > kSurprise;
-  plain_interval_ = surprised ? kLeastInterval : std::min(2 * plain_interval_, kMostInterval);
+  const bool surprised = std::abs(curve_.last_ratio() - 1) > tuning_.surprise;
+  plain_interval_ = surprised ? tuning_.min_plain_interval : std::min(2 * plain_interval_, tuning_.max_plain_interval);
   trying_plain_ = false;
 }
 

@@ -28,29 +28,67 @@ CostCurve IceLake() {
 
 constexpr RollbackCost kNoRollbackCost;
 
+// Steps of sequences with equally many rows are one part. Others are computed in parts of equally many rows for each
+// sequence that has some left. A running state takes `snapshots` rows back for nothing after a step of one part.
+LayOutStep InLevels(int snapshots = StepLayout::kAllRows) {
+  return [snapshots](std::span<const SequenceRows> step, StepLayout* layout) {
+    layout->parts.clear();
+    for (int done = 0;;) {
+      int more = 0, sequences = 0;
+      for (const SequenceRows& sequence : step) {
+        if (sequence.rows <= done) continue;
+        more = sequences == 0 ? sequence.rows - done : std::min(more, sequence.rows - done);
+        ++sequences;
+      }
+      if (sequences == 0) break;
+      layout->parts.push_back(more * sequences);
+      done += more;
+    }
+    layout->free_rollback = snapshots == StepLayout::kAllRows || layout->parts.size() == 1 ? snapshots : 0;
+  };
+}
+
+// Every sequence by itself; those of one row together if `gaps_filled`.
+LayOutStep Apart(bool gaps_filled) {
+  return [gaps_filled](std::span<const SequenceRows> step, StepLayout* layout) {
+    layout->parts.clear();
+    const bool plain = std::all_of(step.begin(), step.end(), [](const SequenceRows& s) { return s.rows == 1; });
+    for (const SequenceRows& sequence : step) layout->parts.push_back(sequence.rows);
+    if (plain && gaps_filled) layout->parts = {static_cast<int>(step.size())};
+    layout->free_rollback = StepLayout::kAllRows;
+  };
+}
+
+Policy MakePolicy(const CostCurve& curve, const RollbackCost& rollback = kNoRollbackCost,
+                  const LayOutStep& lay_out = InLevels()) {
+  return Policy(curve, rollback, lay_out);
+}
+
 // A step of sequences with these drafts. It outlives its outlook.
 class Step {
  public:
   explicit Step(std::vector<double> draft, int rows = 1)
-      : drafts_({std::move(draft)}), sequences_({{rows, drafts_[0]}}) {}
-  Step(std::vector<std::vector<double>> drafts, int prompt_rows)
-      : drafts_(std::move(drafts)), prompt_rows_(prompt_rows) {
-    for (const std::vector<double>& draft : drafts_) sequences_.push_back({1, draft});
+      : drafts_({std::move(draft)}), sequences_({{0, rows, drafts_[0]}}) {}
+  Step(std::vector<std::vector<double>> drafts, int prompt_rows) : drafts_(std::move(drafts)) {
+    for (const std::vector<double>& draft : drafts_) {
+      sequences_.push_back({static_cast<SeqId>(sequences_.size()), 1, draft});
+    }
+    if (prompt_rows > 0) prompts_.push_back({static_cast<SeqId>(sequences_.size()), prompt_rows});
   }
   Step(const Step&) = delete;
 
-  StepOutlook outlook() const { return {sequences_, prompt_rows_, kContext}; }
+  StepOutlook outlook() const { return {sequences_, prompts_, kContext}; }
 
  private:
   const std::vector<std::vector<double>> drafts_;
   std::vector<SequenceOutlook> sequences_;
-  int prompt_rows_ = 0;
+  std::vector<SequenceRows> prompts_;
 };
 
 std::vector<int> Choose(Policy& policy, const std::vector<std::vector<double>>& drafts, int prompt_rows = 0,
-                        int most_rows = 64) {
+                        int max_rows = 64) {
   std::vector<int> rows(drafts.size(), -1);
-  policy.ChooseRows(Step(drafts, prompt_rows).outlook(), most_rows, rows);
+  policy.ChooseRows(Step(drafts, prompt_rows).outlook(), max_rows, rows);
   return rows;
 }
 
@@ -58,7 +96,7 @@ const std::vector<double> kNoDraft;
 
 // Steps of one sequence whose draft has these chances; returns how many had draft rows.
 int StepsWithRows(CostCurve& curve, const std::vector<double>& draft, int steps, const CostCurve& truth) {
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   int with_rows = 0;
   for (int i = 0; i < steps; ++i) {
     const int rows = Choose(policy, {draft})[0];
@@ -73,7 +111,7 @@ int StepsWithRows(CostCurve& curve, const std::vector<double>& draft, int steps,
 
 TEST(PolicyTest, WithoutDraftsThereIsNothingToChoose) {
   const CostCurve curve = Line(0.1);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   EXPECT_EQ(Choose(policy, {{}, {}}), std::vector<int>({0, 0}));
   EXPECT_EQ(policy.Gain(Step(kNoDraft).outlook(), 0), 0);
   EXPECT_EQ(policy.ChooseRounds(Step(kNoDraft).outlook(), 0.001), 0);
@@ -81,7 +119,7 @@ TEST(PolicyTest, WithoutDraftsThereIsNothingToChoose) {
 
 TEST(PolicyTest, RowsThatCostNothingAreAllWorthTaking) {
   const CostCurve curve = Line(0.0);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const std::vector<double> draft = Geometric(0.5, 12);
   EXPECT_NEAR(policy.Gain(Step(draft).outlook(), 0), 1 - std::pow(0.5, 12), 1e-9);
   EXPECT_EQ(policy.ChooseRounds(Step(draft).outlook(), 0), 12);
@@ -90,26 +128,26 @@ TEST(PolicyTest, RowsThatCostNothingAreAllWorthTaking) {
 
 TEST(PolicyTest, RowsThatCostAStepEachAreNotTaken) {
   const CostCurve curve = Line(1.0);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   EXPECT_EQ(Choose(policy, {Geometric(0.7, 12)}), std::vector<int>({0}));
 }
 
 TEST(PolicyTest, UncalibratedNothingIsDraftedOnHope) {
   const CostCurve curve;
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   EXPECT_EQ(Choose(policy, {Geometric(0.7, 12)}), std::vector<int>({0}));
 }
 
 TEST(PolicyTest, LooksBeyondWidthsThatDoNotPay) {
   const CostCurve curve = IceLake();
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   EXPECT_EQ(Choose(policy, {Geometric(0.5, 12)}), std::vector<int>({3})) << "two rows cost more than four";
   EXPECT_EQ(Choose(policy, {Geometric(0.4, 2)}), std::vector<int>({0})) << "and three rows do too";
 }
 
 TEST(PolicyTest, RowsGoToTheSurestDrafts) {
   const CostCurve curve = Line(0.1);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const std::vector<int> rows = Choose(policy, {Geometric(0.95, 16), Geometric(0.3, 16), {}});
   EXPECT_GT(rows[0], 4);
   EXPECT_LE(rows[1], 1);
@@ -121,7 +159,7 @@ TEST(PolicyTest, ADraftMustPromiseMoreThanItCostsIfOthersWaitForIt) {
   const auto gain = [](size_t sequences, double chance) {
     const auto n = static_cast<int>(sequences);
     const CostCurve curve({{n, 0.01}, {2 * n, 0.015}});
-    Policy policy(curve, kNoRollbackCost);
+    Policy policy = MakePolicy(curve);
     const Step step(std::vector<std::vector<double>>(sequences, {chance}), 0);
     return policy.Gain(step.outlook(), 0);
   };
@@ -131,23 +169,23 @@ TEST(PolicyTest, ADraftMustPromiseMoreThanItCostsIfOthersWaitForIt) {
   EXPECT_GT(gain(4, 0.75), 0);
 }
 
-TEST(PolicyTest, SequencesWithGapsBetweenThemAreComputedApart) {
+TEST(PolicyTest, APriceFollowsTheEnginesLayout) {
   const CostCurve curve({{1, 0.01}, {2, 0.015}, {4, 0.016}});
-  Policy policy(curve, kNoRollbackCost);
+  Policy together = MakePolicy(curve), apart = MakePolicy(curve, kNoRollbackCost, Apart(false)),
+         filled = MakePolicy(curve, kNoRollbackCost, Apart(true));
   const Step step(std::vector<std::vector<double>>(2, {0.9}), 0);
-  StepOutlook together = step.outlook(), apart = together, filled = together;
-  apart.groups = apart.plain_groups = filled.groups = 2;
-  EXPECT_DOUBLE_EQ(policy.PlainSeconds(together), 0.015);
-  EXPECT_DOUBLE_EQ(policy.PlainSeconds(apart), 0.02);
-  EXPECT_DOUBLE_EQ(policy.PlainSeconds(filled), 0.015);
-  EXPECT_GT(policy.Gain(together, 0), policy.Gain(apart, 0)) << "two rows each: 1 ms more, or 10 ms";
-  EXPECT_GT(policy.Gain(apart, 0), policy.Gain(filled, 0)) << "drafts leave gaps as they are: 15 ms more";
+  EXPECT_DOUBLE_EQ(together.PlainSeconds(step.outlook()), 0.015);
+  EXPECT_DOUBLE_EQ(apart.PlainSeconds(step.outlook()), 0.02);
+  EXPECT_DOUBLE_EQ(filled.PlainSeconds(step.outlook()), 0.015);
+  EXPECT_GT(together.Gain(step.outlook(), 0), apart.Gain(step.outlook(), 0)) << "two rows each: 1 ms more, or 10 ms";
+  EXPECT_GT(apart.Gain(step.outlook(), 0), filled.Gain(step.outlook(), 0))
+      << "drafts leave gaps as they are: 15 ms more";
 }
 
 TEST(PolicyTest, UnderLoadDraftsShrink) {
   // Free up to eight rows, then each costs a quarter of a step.
   const CostCurve curve({{1, 1.0}, {8, 1.0}, {12, 2.0}});
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const int alone = Choose(policy, {Geometric(0.8, 16)})[0];
   EXPECT_GE(alone, 7);
   const std::vector<int> crowded = Choose(policy, std::vector<std::vector<double>>(8, Geometric(0.4, 16)));
@@ -157,7 +195,7 @@ TEST(PolicyTest, UnderLoadDraftsShrink) {
 TEST(PolicyTest, ALoneDraftAmongManySequencesIsAPartOfItsOwn) {
   // Two rows cost hardly more than one: worth it alone, but beside three others its rows are a second pass.
   const CostCurve curve({{1, 1.0}, {2, 1.1}, {3, 1.2}, {4, 1.3}, {8, 1.7}});
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const std::vector<double> draft = {0.6};
   EXPECT_EQ(Choose(policy, {draft}), std::vector<int>({1}));
   EXPECT_EQ(Choose(policy, {draft, {}, {}, {}}), std::vector<int>({0, 0, 0, 0}));
@@ -166,7 +204,7 @@ TEST(PolicyTest, ALoneDraftAmongManySequencesIsAPartOfItsOwn) {
 
 TEST(PolicyTest, KeepsToTheRoomInTheBatch) {
   const CostCurve curve = Line(0.0);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const std::vector<int> rows = Choose(policy, {Geometric(0.9, 8), Geometric(0.9, 8)}, 0, 5);
   EXPECT_LE(rows[0] + rows[1], 5);
   EXPECT_GE(rows[0] + rows[1], 4) << "two of each are computed in one part";
@@ -183,7 +221,7 @@ RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) 
     for (const int percent : draft) drafts.back().push_back(survival *= percent / 100.0);
   }
   const CostCurve curve = *rc::gen::arbitrary<bool>() ? IceLake() : Line(*rc::gen::inRange(0, 10) / 10.0);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const int room = *rc::gen::inRange(0, 40);
   const std::vector<int> rows = Choose(policy, drafts, *rc::gen::inRange(0, 3), room);
   double least_taken = 1, most_left = 0;
@@ -206,7 +244,7 @@ RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) 
 
 TEST(PolicyTest, DraftingHasItsPrice) {
   const CostCurve curve = Line(0.05);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   const std::vector<double> outlook = Geometric(0.8, 20);
   const Step expected(outlook);
   const int free = policy.ChooseRounds(expected.outlook(), 0);
@@ -218,19 +256,20 @@ TEST(PolicyTest, DraftingHasItsPrice) {
   EXPECT_LT(policy.Gain(expected.outlook(), 1.0), 0);
 }
 
-TEST(PolicyTest, LeastSurvivalIsTheCheapestRowsPrice) {
+TEST(PolicyTest, MinSurvivalIsTheCheapestRowsPrice) {
   const CostCurve line = Line(0.2), ice_lake = IceLake();
-  EXPECT_NEAR(Policy(line, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 0), 0.2, 1e-9);
-  EXPECT_NEAR(Policy(line, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 0.001), 0.3, 1e-9);
-  EXPECT_EQ(Policy(line, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 1), 1);
-  EXPECT_NEAR(Policy(ice_lake, kNoRollbackCost).LeastSurvival(Step(kNoDraft).outlook(), 0), 0.26 / 3, 1e-9);
+  EXPECT_NEAR(MakePolicy(line).MinSurvival(Step(kNoDraft).outlook(), 0), 0.2, 1e-9);
+  EXPECT_NEAR(MakePolicy(line).MinSurvival(Step(kNoDraft).outlook(), 0.001), 0.3, 1e-9);
+  EXPECT_EQ(MakePolicy(line).MinSurvival(Step(kNoDraft).outlook(), 1), 1);
+  EXPECT_NEAR(MakePolicy(ice_lake).MinSurvival(Step(kNoDraft).outlook(), 0), 0.26 / 3, 1e-9);
 }
 
 TEST(PolicyTest, TakingBackHasItsPrice) {
   const CostCurve curve = Line(0.5);
   const std::vector<double> unsure = Geometric(0.6, 8), sure = Geometric(0.98, 8);
-  const RollbackCost free, replay{0, 0}, slow_replay{0, 0, 0.01, 0.01}, device{8, 0, 0.01, 0.01};
-  Policy without(curve, free), replaying(curve, replay), slow(curve, slow_replay), on_device(curve, device);
+  const RollbackCost quick, slow_states{0.01, 0.01};
+  Policy without = MakePolicy(curve), replaying = MakePolicy(curve, quick, InLevels(0)),
+         slow = MakePolicy(curve, slow_states, InLevels(0)), on_device = MakePolicy(curve, slow_states, InLevels(8));
   EXPECT_GT(Choose(without, {unsure})[0], 0);
   EXPECT_EQ(Choose(replaying, {unsure})[0], 0) << "a row wrong is a row again, and its turn lost";
   EXPECT_GT(Choose(replaying, {sure})[0], 4);
@@ -242,8 +281,9 @@ TEST(PolicyTest, TakingBackHasItsPrice) {
 
 TEST(PolicyTest, DeviceSnapshotsDoNotHelpSequencesOfUnequalWidth) {
   const CostCurve curve = Line(0.05);
-  const RollbackCost device{8, 0, 0.02, 0.02}, replay{0, 0, 0.02, 0.02}, free;
-  Policy on_device(curve, device), replaying(curve, replay), without(curve, free);
+  const RollbackCost slow_states{0.02, 0.02};
+  Policy on_device = MakePolicy(curve, slow_states, InLevels(8)),
+         replaying = MakePolicy(curve, slow_states, InLevels(0)), without = MakePolicy(curve);
   const std::vector<double> draft = Geometric(0.6, 3);
   const Step even({draft, draft}, 0), uneven({draft, kNoDraft}, 0);
   EXPECT_EQ(on_device.Gain(even.outlook(), 0), without.Gain(even.outlook(), 0));
@@ -252,8 +292,7 @@ TEST(PolicyTest, DeviceSnapshotsDoNotHelpSequencesOfUnequalWidth) {
 
 TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
   const CostCurve curve = Line(0.1);
-  const RollbackCost replay{0, 0};
-  Policy policy(curve, replay);
+  Policy policy = MakePolicy(curve, kNoRollbackCost, InLevels(0));
   const std::vector<double> draft = Geometric(0.8, 8);
   EXPECT_GT(policy.Gain(Step(draft, 1).outlook(), 0), policy.Gain(Step(draft, 4).outlook(), 0));
   EXPECT_GT(policy.Gain(Step(draft, 4).outlook(), 0), policy.Gain(Step(draft, 16).outlook(), 0));
@@ -264,7 +303,7 @@ TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
   const CostCurve cheap(points), dear(points, 0.03);
   const std::vector<double> draft = {0.5, 0.3};
   const auto choose = [&](const CostCurve& curve, int last_rows) {
-    Policy policy(curve, kNoRollbackCost);
+    Policy policy = MakePolicy(curve);
     const Step step(draft);
     StepOutlook outlook = step.outlook();
     outlook.last_rows = last_rows;
@@ -282,7 +321,7 @@ TEST(PolicyTest, WhereASwitchIsDearUnequalWidthsAreDearer) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {4, 0.013}};
   const CostCurve cheap(points), dear(points, 0.03);
   const std::vector<double> draft = {0.9};
-  Policy carefree(cheap, kNoRollbackCost), careful(dear, kNoRollbackCost);
+  Policy carefree = MakePolicy(cheap), careful = MakePolicy(dear);
   const Step uneven({draft, kNoDraft}, 0);
   EXPECT_GE(carefree.Gain(uneven.outlook(), 0), 0);
   EXPECT_EQ(careful.Gain(uneven.outlook(), 0), 0);
@@ -290,7 +329,7 @@ TEST(PolicyTest, WhereASwitchIsDearUnequalWidthsAreDearer) {
 
 TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
-  Policy policy(curve, kNoRollbackCost);
+  Policy policy = MakePolicy(curve);
   EXPECT_EQ(policy.speed_up(), 1);
   policy.Observe(Step(kNoDraft).outlook(), 0, 1, 0);  // a clock too coarse for it
   for (int i = 0; i < 200; ++i) policy.Observe(Step(kNoDraft).outlook(), 0, 3, 0.015);

@@ -197,7 +197,7 @@ def test_another_copy_of_the_target_begins_with_what_comes_next(plain):
         wait_until_drafting(server)
         for prompt, fields in requests(12):
             assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
-        assert server.metrics()["outrider_foreseen_steps_total"] > 0
+        assert server.metrics()["outrider_lookahead_steps_total"] > 0
         asked = list(requests(8))
         answers = at_once(4, lambda each: server.chat(each[0], **each[1]), asked)
         assert [text_of(answer) for answer in answers] == [plain(*each) for each in asked]

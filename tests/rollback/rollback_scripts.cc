@@ -171,8 +171,15 @@ class Script {
       turns.push_back(std::move(turn));
     }
     if (turns.empty()) return;
+    std::vector<SequenceRows> step;
+    for (const BatchRow& row : batch.rows()) {
+      if (step.empty() || step.back().seq != row.seq) step.push_back({row.seq, 0});
+      ++step.back().rows;
+    }
+    StepLayout layout;
+    engine_.LayOut(step, &layout);
     for (const Turn& turn : turns) {
-      if (static_cast<int>(turn.draft.size()) > engine_.FreeRollback(batch)) engine_.SaveState(turn.seq);
+      if (static_cast<int>(turn.draft.size()) > layout.free_rollback) engine_.SaveState(turn.seq);
     }
     Decode(batch);
     for (const Turn& turn : turns) Commit(turn);

@@ -1,10 +1,10 @@
 #include "engine/llama/llama_engine.h"
 
 #include <fmt/format.h>
+#include <llama-ext.h>
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -12,118 +12,28 @@
 #include "engine/padded_engine.h"
 
 namespace outrider {
-namespace {
-
-constexpr int kDefaultSequenceContext = 4096;
-constexpr int kOutputsPerSequence = 32;
-
-Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model) {
-  if (options.n_sequences < 1 || options.n_sequences > static_cast<int>(llama_max_parallel_sequences())) {
-    return InvalidArgument(
-        fmt::format("--parallel {} is not between 1 and {}", options.n_sequences, llama_max_parallel_sequences()));
-  }
-  const Pos trained = model.TrainedContext();
-  if (options.context_tokens == 0) return std::min(trained, kDefaultSequenceContext) * options.n_sequences;
-  const int per_sequence = options.context_tokens / options.n_sequences;
-  if (per_sequence < 16) {
-    return InvalidArgument(
-        fmt::format("--ctx-size {} leaves {} tokens for each of {} sequences; give more, or lower --parallel",
-                    options.context_tokens, per_sequence, options.n_sequences));
-  }
-  if (trained > 0 && per_sequence > trained) {
-    return InvalidArgument(
-        fmt::format("--ctx-size {} gives each of {} sequences {} tokens, but the model was trained for {}: use at "
-                    "most --ctx-size {}",
-                    options.context_tokens, options.n_sequences, per_sequence, trained,
-                    static_cast<int64_t>(trained) * options.n_sequences));
-  }
-  return options.context_tokens;
-}
-
-Status ExplainContextFailure(int context_tokens, const std::string& errors) {
-  if (errors.find("alloc") != std::string::npos) {
-    return InvalidArgument(
-        fmt::format("not enough memory for a context of {} tokens: lower --ctx-size or --parallel, or use a "
-                    "quantised cache (-ctk q8_0 -ctv q8_0)",
-                    context_tokens));
-  }
-  return InvalidArgument(fmt::format("the context cannot be created: {}",
-                                     errors.empty() ? "no reason was given" : errors.substr(0, errors.find('\n'))));
-}
-
-}  // namespace
 
 Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaModel> model,
                                                          const ContextOptions& options, const LlamaEngine* partner) {
-  auto context_tokens = ContextTokens(options, *model);
-  if (!context_tokens.ok()) return context_tokens.status();
-  if (options.batch < 1 || options.micro_batch < 1)
-    return InvalidArgument("--batch-size and --ubatch-size must be at least 1");
-  auto settings = ChooseContextSettings(options, model->AttendsWithOurKernels());
-  if (!settings.ok()) return settings.status();
-
-  const int threads = options.threads > 0 ? options.threads : PhysicalCores();
-  const int threads_batch = options.threads_batch > 0 ? options.threads_batch : threads;
-  const int batch = std::max(options.batch, options.n_sequences);
-  const int wanted_outputs = options.max_outputs > 0 ? options.max_outputs : options.n_sequences * kOutputsPerSequence;
-
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<uint32_t>(*context_tokens);
-  params.n_batch = static_cast<uint32_t>(batch);
-  params.n_ubatch = static_cast<uint32_t>(std::min(options.micro_batch, batch));
-  params.n_seq_max = static_cast<uint32_t>(options.n_sequences);
-  params.n_outputs_max = static_cast<uint32_t>(std::clamp(wanted_outputs, options.n_sequences, batch));
-  params.n_threads = threads;
-  params.n_threads_batch = threads_batch;
-  params.flash_attn_type = settings->flash_attention;
-  params.type_k = settings->type_k;
-  params.type_v = settings->type_v;
-  params.kv_unified = settings->unified_memory;
-  params.offload_kqv = options.kv_offload;
-  params.no_perf = true;
-  if (options.exactness != Exactness::kOff) params.op_offload = false;  // wide batches would be sent to a device
-
-  ErrorLogCapture errors;
-  const size_t snapshot_memory = static_cast<size_t>(std::max(options.snapshot_mib, 0)) << 20;
-  const RollbackFinding rollback =
-      ProbeRollback(model->handle(), params, options.device_snapshots ? snapshot_memory : 0);
-  params.n_rs_seq = static_cast<uint32_t>(rollback.device_snapshots);
-  ContextPtr context(llama_init_from_model(model->handle(), params));
-  if (!context) return ExplainContextFailure(*context_tokens, errors.text());
-
-  EngineInfo info;
-  info.n_vocab = model->tokenizer().vocabulary_size();
-  info.n_sequences = static_cast<int>(llama_n_seq_max(context.get()));
-  info.sequence_length = static_cast<Pos>(llama_n_ctx_seq(context.get()));
-  info.max_batch = static_cast<int>(llama_n_batch(context.get()));
-  info.micro_batch = static_cast<int>(llama_n_ubatch(context.get()));
-  info.max_outputs = std::min(static_cast<int>(params.n_outputs_max), info.max_batch);
-  info.rollback = rollback.way;
-  info.device_snapshots = rollback.device_snapshots;
-  info.remembers = KeepsStates(rollback.way) && snapshot_memory > 0;
-  info.exactness = settings->caveat.empty() ? model->exactness_caveat() : settings->caveat;
-  if (info.exactness.empty() && !rollback.rows_independent)
-    info.exactness = "the layers of this model compute a row otherwise when others are decoded with it";
+  auto made = MakeLlamaContext(*model, options);
+  if (!made.ok()) return made.status();
   // Not where a row would leave a trace: in a running state, in a sliding window, among the cells of others.
-  const bool traceless = rollback.way == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0;
-  if (options.fill_gaps && traceless && !settings->unified_memory) {
-    info.gap_filling = model->on_device() ? GapFilling::kMost : GapFilling::kFew;
-  }
-  std::unique_ptr<LlamaEngine> engine(
-      new LlamaEngine(std::move(model), std::move(context), std::move(info), rollback, snapshot_memory));
+  const bool traceless = made->info.rollback == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0;
+  const bool fills_gaps = options.fill_gaps && traceless && !made->shared_memory;
+  const int threads = made->threads, threads_batch = made->threads_batch;
+  std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(*made), fills_gaps));
   engine->AttachThreads(threads, threads_batch, partner);
   return engine;
 }
 
-LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info,
-                         const RollbackFinding& rollback, size_t snapshot_memory)
+LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, bool fills_gaps)
     : model_(std::move(model)),
-      context_(std::move(context)),
-      info_(std::move(info)),
-      states_on_device_(rollback.states_on_device),
-      undo_(static_cast<size_t>(info_.n_sequences)),
-      snapshots_(info_.n_sequences, snapshot_memory) {
-  lengths_.resize(static_cast<size_t>(info_.n_sequences));
+      context_(std::move(made.context)),
+      info_(std::move(made.info)),
+      fills_gaps_(fills_gaps),
+      memory_(context_.get(), info_.n_sequences, made.rollback, made.snapshot_bytes),
+      split_(info_.micro_batch, made.shared_memory || info_.n_sequences == 1,
+             info_.device_snapshots > 0 ? info_.device_snapshots + 1 : 0) {
   const auto rows = static_cast<size_t>(info_.max_batch);
   tokens_.reserve(rows);
   positions_.reserve(rows);
@@ -155,18 +65,27 @@ Status LlamaEngine::Decode(const Batch& batch) {
   if (batch.empty()) return {};
   if (batch.size() > info_.max_batch)
     return Internal(fmt::format("a batch of {} rows exceeds {}", batch.size(), info_.max_batch));
-  tokens_.clear();
-  positions_.clear();
-  sequences_.clear();
-  wants_logits_.clear();
-  if (FindGaps(batch)) {
-    AddRowsAndFillers(batch);
-  } else {
-    AddRows(batch);
-  }
-  const auto outputs = std::count(wants_logits_.begin(), wants_logits_.end(), 1);
+  const auto outputs =
+      std::count_if(batch.rows().begin(), batch.rows().end(), [](const auto& r) { return r.wants_logits; });
   if (outputs > info_.max_outputs)
     return Internal(fmt::format("{} rows want logits; at most {} may", outputs, info_.max_outputs));
+  const bool wants_hidden =
+      std::any_of(batch.rows().begin(), batch.rows().end(), [](const BatchRow& row) { return row.wants_hidden; });
+  step_.clear();
+  for (const BatchRow& row : batch.rows()) {
+    if (step_.empty() || step_.back().seq != row.seq) step_.push_back({row.seq, 0});
+    ++step_.back().rows;
+  }
+  logits_copied_ = false;
+  if (!wants_hidden) return DecodeRows(batch, batch.size());
+  hidden_.Reset(batch.size());
+  return DecodeWithHidden(batch);
+}
+
+// Decodes `batch`, which is (a part of) a batch of `batch_rows` rows.
+Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
+  LayOut(step_, &layout_);  // finds the gaps to be filled
+  AddRows(batch);
   llama_batch view{};
   view.n_tokens = static_cast<int32_t>(tokens_.size());
   view.token = tokens_.data();
@@ -175,8 +94,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
   view.seq_id = sequence_pointers_.data();
   view.logits = wants_logits_.data();
 
-  SettleOthers(batch);
-  for (Undo& undo : undo_) undo.rows = -1;
+  memory_.BeforeDecode(batch.rows());
   ErrorLogCapture errors;
   int32_t code = 0;
   std::string reason;
@@ -186,15 +104,64 @@ Status LlamaEngine::Decode(const Batch& batch) {
     code = -1;
     reason = fmt::format(": {}", error.what());
   }
-  EmptyGaps();
+  for (const SeqId seq : filled_) llama_memory_seq_rm(llama_get_memory(context_.get()), seq, Length(seq), -1);
   if (code != 0) {
     if (!errors.text().empty()) reason = ": " + errors.text().substr(0, errors.text().find('\n'));
     return Internal(
-        fmt::format("the engine could not decode a batch of {} rows (code {}){}", batch.size(), code, reason));
+        fmt::format("the engine could not decode a batch of {} rows (code {}){}", batch_rows, code, reason));
   }
-  CountUndoable(batch);
-  for (const BatchRow& row : batch.rows()) lengths_[static_cast<size_t>(row.seq)] = row.pos + 1;
+  memory_.AfterDecode(batch.rows(), layout_.free_rollback);
   return {};
+}
+
+// libllama returns hidden states in the order in which it computes rows, and puts only logits back into the order of
+// the batch. So where the two orders differ, each part is decoded by itself: the same parts in the same order.
+Status LlamaEngine::DecodeWithHidden(const Batch& batch) {
+  const std::vector<SequenceRows> step = step_;
+  const auto cut = split_.Cut(step);
+  const std::vector<StepSplit::Part> parts(cut.begin(), cut.end());
+  if (InBatchOrder(parts)) {
+    if (Status status = DecodeRows(batch, batch.size()); !status.ok()) return status;
+    KeepHidden(batch, {});
+    return {};
+  }
+  logits_copied_ = true;
+  logits_.Reset(batch.size());
+  std::vector<int> first_row(step.size(), 0);  // in the batch, by sequence
+  for (size_t i = 1; i < step.size(); ++i) first_row[i] = first_row[i - 1] + step[i - 1].rows;
+  for (const StepSplit::Part& part : parts) {
+    Batch rows;
+    std::vector<int> rows_of_batch;
+    step_.clear();
+    for (const StepSplit::Slice& slice : part) {
+      step_.push_back({step[slice.sequence].seq, slice.rows});
+      for (int i = 0; i < slice.rows; ++i) {
+        rows_of_batch.push_back(first_row[slice.sequence] + slice.first_row + i);
+        rows.Add(batch.rows()[static_cast<size_t>(rows_of_batch.back())]);
+      }
+    }
+    if (Status status = DecodeRows(rows, batch.size()); !status.ok()) return status;
+    for (int i = 0; i < rows.size(); ++i) {
+      if (rows.rows()[static_cast<size_t>(i)].wants_logits)
+        logits_.Add(rows_of_batch[static_cast<size_t>(i)], RowLogits(i));
+    }
+    KeepHidden(rows, rows_of_batch);
+  }
+  return {};
+}
+
+// Copies the hidden states of the rows just decoded, which are `rows_of_batch` of the whole batch (empty: all of them).
+void LlamaEngine::KeepHidden(const Batch& rows, std::span<const int> rows_of_batch) {
+  const auto size = static_cast<size_t>(model_->EmbeddingSize());
+  for (int i = 0; i < rows.size(); ++i) {
+    if (!rows.rows()[static_cast<size_t>(i)].wants_hidden) continue;
+    const int place = PlaceOf(i);
+    for (const int layer : hidden_layers_) {
+      const float* all = llama_get_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer));
+      hidden_.Add(rows_of_batch.empty() ? i : rows_of_batch[static_cast<size_t>(i)],
+                  {all + static_cast<size_t>(place) * size, size});
+    }
+  }
 }
 
 void LlamaEngine::AddRow(const BatchRow& row) {
@@ -204,236 +171,84 @@ void LlamaEngine::AddRow(const BatchRow& row) {
   wants_logits_.push_back(row.wants_logits ? 1 : 0);
 }
 
+// In the order of the sequences, with a row for each gap that is filled.
 void LlamaEngine::AddRows(const Batch& batch) {
+  tokens_.clear();
+  positions_.clear();
+  sequences_.clear();
+  wants_logits_.clear();
   places_.clear();
-  for (const BatchRow& row : batch.rows()) AddRow(row);
+  auto filler = filled_.begin();
+  for (const BatchRow& row : batch.rows()) {
+    for (; filler != filled_.end() && *filler < row.seq; ++filler) AddRow({row.token, Length(*filler), *filler, false});
+    if (!filled_.empty()) places_.push_back(static_cast<int>(tokens_.size()));
+    AddRow(row);
+  }
 }
 
 // libllama computes sequences together if they come one after the other with consecutive ids, and in parts if not. So
-// where each has one row, idle ones in between get one too; unless they are longer than all others, whose rows would
-// then walk over as much memory.
-bool LlamaEngine::FindGaps(const Batch& batch) {
+// where each has one row, and a row costs less than another part, idle sequences in between get one too, of which
+// nothing is kept; unless they are longer than all others, whose rows would then walk over as much memory.
+void LlamaEngine::FindGaps(std::span<const SequenceRows> step) const {
   filled_.clear();
-  if (info_.gap_filling == GapFilling::kNever) return false;
-  row_of_.assign(static_cast<size_t>(info_.n_sequences), -1);
-  SeqId first = info_.n_sequences, last = 0;
+  if (!fills_gaps_ || step.empty()) return;
   Pos longest = 0;
-  for (int row = 0; row < batch.size(); ++row) {
-    const BatchRow& its = batch.rows()[static_cast<size_t>(row)];
-    if (std::exchange(row_of_[static_cast<size_t>(its.seq)], row) >= 0) return false;
-    first = std::min(first, its.seq);
-    last = std::max(last, its.seq);
-    longest = std::max(longest, its.pos);
+  for (const SequenceRows& sequence : step) {
+    if (sequence.rows > 1) return;
+    longest = std::max(longest, Length(sequence.seq));
   }
-  const int gaps = last - first + 1 - batch.size();
-  if (!FillsGaps(info_.gap_filling, batch.size(), gaps) || batch.size() + gaps > info_.micro_batch) return false;
-  for (SeqId seq = first; seq < last; ++seq) {
-    if (row_of_[static_cast<size_t>(seq)] >= 0) continue;
+  const auto rows = static_cast<int>(step.size());
+  const int gaps = step.back().seq - step.front().seq + 1 - rows;
+  if (gaps == 0 || gaps > MaxGapsToFill(rows, model_->on_device()) || rows + gaps > info_.micro_batch) return;
+  auto next = step.begin();
+  for (SeqId seq = step.front().seq; seq < step.back().seq; ++seq) {
+    if (next->seq == seq) {
+      ++next;
+      continue;
+    }
     const bool longer = Length(seq) / PaddedEngine::kMemoryBlock > longest / PaddedEngine::kMemoryBlock;
     if (!longer && Length(seq) < info_.sequence_length) filled_.push_back(seq);
   }
-  return !filled_.empty();
 }
 
-// In the order of the sequences.
-void LlamaEngine::AddRowsAndFillers(const Batch& batch) {
-  places_.assign(static_cast<size_t>(batch.size()), 0);
-  auto filler = filled_.begin();
-  for (SeqId seq = 0; seq < info_.n_sequences; ++seq) {
-    if (const int row = row_of_[static_cast<size_t>(seq)]; row >= 0) {
-      places_[static_cast<size_t>(row)] = static_cast<int>(tokens_.size());
-      AddRow(batch.rows()[static_cast<size_t>(row)]);
-    } else if (filler != filled_.end() && *filler == seq) {
-      AddRow({batch.rows()[0].token, Length(seq), seq, false});
-      ++filler;
-    }
-  }
+// A later part may move states of an earlier one to another place: the present ones, not the snapshots beside them. So
+// the backend's snapshots are good only for steps of one part or of one sequence.
+void LlamaEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
+  FindGaps(step);
+  with_gaps_.assign(step.begin(), step.end());
+  for (const SeqId seq : filled_) with_gaps_.push_back({seq, 1});
+  std::sort(with_gaps_.begin(), with_gaps_.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  layout->parts.clear();
+  for (const StepSplit::Part& part : split_.Cut(with_gaps_)) layout->parts.push_back(RowsOf(part));
+  layout->free_rollback = StepLayout::kAllRows;
+  if (info_.rollback == Rollback::kDropCells) return;
+  layout->free_rollback = step.size() == 1 || layout->parts.size() == 1 ? info_.device_snapshots : 0;
 }
 
-void LlamaEngine::EmptyGaps() {
-  for (const SeqId seq : filled_) llama_memory_seq_rm(llama_get_memory(context_.get()), seq, Length(seq), -1);
+// Where the row is among those that were computed.
+int LlamaEngine::PlaceOf(int row) const {
+  return places_.empty() ? row : places_[static_cast<size_t>(row)];
 }
 
-std::span<const float> LlamaEngine::Logits(int row) {
-  const int place = places_.empty() ? row : places_[static_cast<size_t>(row)];
-  const float* logits = llama_get_logits_ith(context_.get(), place);
+// Of a row of the last llama_decode.
+std::span<const float> LlamaEngine::RowLogits(int row) {
+  const float* logits = llama_get_logits_ith(context_.get(), PlaceOf(row));
   assert(logits != nullptr && "the row did not ask for logits");
   return {logits, static_cast<size_t>(info_.n_vocab)};
 }
 
-Pos LlamaEngine::TruncateTo(SeqId seq, Pos length) {
-  Pos& current = lengths_[static_cast<size_t>(seq)];
-  return current = info_.rollback == Rollback::kDropCells ? DropCells(seq, length) : GoBack(seq, length);
+std::span<const float> LlamaEngine::Logits(int row) {
+  return logits_copied_ ? logits_.Of(row) : RowLogits(row);
 }
 
-Pos LlamaEngine::DropCells(SeqId seq, Pos length) {
-  const Pos current = Length(seq);
-  llama_memory_t memory = llama_get_memory(context_.get());
-  // Cells past `current` may be there after a failed decode.
-  bool kept = length > 0 && llama_memory_seq_rm(memory, seq, std::min(length, current), -1);
-  if (kept && length < current) {
-    // Layers with a sliding window have forgotten what lies before it: going back is possible only while the window is
-    // whole.
-    const Pos window = llama_model_n_swa(model_->handle());
-    kept = window <= 0 || llama_memory_seq_pos_min(memory, seq) <= std::max(0, length - window);
+Status LlamaEngine::ProvideHidden(std::span<const int> layers) {
+  if (Status status = CheckHiddenLayers(*model_, layers); !status.ok()) return status;
+  for (const int layer : hidden_layers_) {
+    llama_set_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer), false);
   }
-  if (kept) return std::min(current, length);
-  GiveUp(seq);
-  return 0;
-}
-
-// Takes a running state back: by the backend's snapshots if they reach far enough, else to one of ours.
-Pos LlamaEngine::GoBack(SeqId seq, Pos length) {
-  const Pos current = Length(seq);
-  Undo& undo = undo_[static_cast<size_t>(seq)];
-  if (length >= current && length > 0) return current;
-  const int rows = current - length;
-  // What libllama's answer does not tell: snapshots are those of the last batch, of as many rows as it had.
-  if (length > 0 && rows <= undo.rows && llama_memory_seq_rm(llama_get_memory(context_.get()), seq, length, -1)) {
-    undo = {-1, true};
-    snapshots_.Cut(seq, length);
-    return length;
-  }
-  const Snapshot* snapshot = snapshots_.Latest(seq, length);
-  if (length > 0 && snapshot != nullptr && RestoreState(seq, snapshot->length, snapshot->state, FlagsFor(*snapshot))) {
-    const Pos back = snapshot->length;
-    snapshots_.Cut(seq, back);
-    return back;
-  }
-  GiveUp(seq);
-  return 0;
-}
-
-Pos LlamaEngine::TruncatedLength(SeqId seq, Pos length) const {
-  const Pos current = Length(seq);
-  const bool drops = info_.rollback == Rollback::kDropCells;
-  if (drops || length >= current || current - length <= undo_[static_cast<size_t>(seq)].rows)
-    return std::min(length, current);
-  const Snapshot* snapshot = snapshots_.Latest(seq, length);
-  return snapshot != nullptr ? snapshot->length : 0;
-}
-
-void LlamaEngine::GiveUp(SeqId seq) {
-  llama_memory_seq_rm(llama_get_memory(context_.get()), seq, -1, -1);
-  undo_[static_cast<size_t>(seq)] = {};
-  snapshots_.BeginLife(seq);
-}
-
-// Sequences of unequal width, or that are not neighbours, are computed one part after the other, and a later part may
-// move states of an earlier one to another place: the present ones, not the snapshots beside them.
-int LlamaEngine::FreeRollback(const Batch& batch) const {
-  if (info_.rollback == Rollback::kDropCells) return std::numeric_limits<int>::max();
-  const std::span<const BatchRow> rows = batch.rows();
-  size_t first_width = 0, width = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    ++width;
-    const bool last = i + 1 == rows.size() || rows[i + 1].seq != rows[i].seq;
-    if (!last) continue;
-    const bool neighbour_follows = i + 1 == rows.size() || rows[i + 1].seq == rows[i].seq + 1;
-    if (first_width == 0) first_width = width;
-    if (width != first_width || !neighbour_follows) return 0;
-    width = 0;
-  }
-  const bool one_sequence = first_width == rows.size();
-  return one_sequence || batch.size() <= info_.micro_batch ? info_.device_snapshots : 0;
-}
-
-void LlamaEngine::SaveState(SeqId seq) {
-  if (!KeepsStates(info_.rollback) || Length(seq) == 0) return;
-  Snapshot* snapshot = snapshots_.BeforeDraft(seq, Length(seq));
-  if (snapshot != nullptr && !CopyState(seq, FlagsFor(*snapshot), &snapshot->state)) snapshots_.DropBeforeDraft(seq);
-}
-
-void LlamaEngine::Remember(SeqId seq) {
-  if (!KeepsStates(info_.rollback) || Length(seq) == 0) return;
-  constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
-  if (!snapshots_.WorthKeeping(seq, Length(seq), llama_state_seq_get_size_ext(context_.get(), seq, kFlags))) return;
-  std::vector<uint8_t> state;
-  if (CopyState(seq, kFlags, &state)) snapshots_.Keep(seq, Length(seq), std::move(state));
-}
-
-// libllama keeps one state per sequence on the device: that before a draft.
-llama_state_seq_flags LlamaEngine::FlagsFor(const Snapshot& snapshot) const {
-  const bool on_device = states_on_device_ && snapshots_.IsBeforeDraft(snapshot);
-  return LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | (on_device ? LLAMA_STATE_SEQ_FLAGS_ON_DEVICE : 0);
-}
-
-bool LlamaEngine::CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state) {
-  try {
-    state->resize(llama_state_seq_get_size_ext(context_.get(), seq, flags));
-    return !state->empty() &&
-           llama_state_seq_get_data_ext(context_.get(), state->data(), state->size(), seq, flags) == state->size();
-  } catch (const std::exception& error) {  // out of memory, or a device that failed
-    LogError("a state of sequence {} could not be kept: {}", seq, error.what());
-    return false;
-  }
-}
-
-bool LlamaEngine::RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags) {
-  undo_[static_cast<size_t>(seq)] = {};
-  llama_memory_t memory = llama_get_memory(context_.get());
-  try {
-    const size_t read = llama_state_seq_set_data_ext(context_.get(), state.data(), state.size(), seq, flags);
-    // The state went back; attention cells of the tokens since are still there.
-    return read == state.size() && llama_memory_seq_rm(memory, seq, length, -1) &&
-           llama_memory_seq_pos_max(memory, seq) == length - 1;
-  } catch (const std::exception& error) {
-    LogError("a state of sequence {} could not be restored: {}", seq, error.what());
-    return false;
-  }
-}
-
-// A state that was taken back by the backend's snapshots lies among them until its sequence is decoded. If others are
-// decoded first it is put in its place, where they leave it alone.
-void LlamaEngine::SettleOthers(const Batch& batch) {
-  for (SeqId seq = 0; seq < info_.n_sequences; ++seq) {
-    if (!undo_[static_cast<size_t>(seq)].pending) continue;
-    const auto is_its = [seq](const BatchRow& row) { return row.seq == seq; };
-    if (std::any_of(batch.rows().begin(), batch.rows().end(), is_its)) continue;
-    constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
-    if (!CopyState(seq, kFlags, &settled_) || !RestoreState(seq, Length(seq), settled_, kFlags)) {
-      GiveUp(seq);
-      lengths_[static_cast<size_t>(seq)] = 0;
-    }
-  }
-}
-
-// Rows that can be taken back by the backend's snapshots: all of the last batch but the first, as far as there are any.
-void LlamaEngine::CountUndoable(const Batch& batch) {
-  if (info_.device_snapshots == 0) return;
-  for (Undo& undo : undo_) undo.pending = false;
-  const int most = FreeRollback(batch);
-  for (const BatchRow& row : batch.rows()) {
-    int& undoable = undo_[static_cast<size_t>(row.seq)].rows;
-    undoable = std::min(undoable + 1, most);
-  }
-}
-
-Result<std::vector<uint8_t>> LlamaEngine::SaveSequence(SeqId seq) {
-  std::vector<uint8_t> state;
-  try {
-    state.resize(llama_state_seq_get_size(context_.get(), seq));
-  } catch (const std::bad_alloc&) {
-    return Internal(fmt::format("there is not enough memory to copy that of sequence {}", seq));
-  }
-  if (llama_state_seq_get_data(context_.get(), state.data(), state.size(), seq) != state.size()) {
-    return Internal(fmt::format("the memory of sequence {} could not be copied", seq));
-  }
-  return state;
-}
-
-Status LlamaEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) {
-  TruncateTo(seq, 0);
-  const size_t read =
-      length <= info_.sequence_length ? llama_state_seq_set_data(context_.get(), state.data(), state.size(), seq) : 0;
-  const bool whole =
-      read == state.size() && llama_memory_seq_pos_max(llama_get_memory(context_.get()), seq) == length - 1;
-  lengths_[static_cast<size_t>(seq)] = length;
-  if (whole) return {};
-  GiveUp(seq);
-  lengths_[static_cast<size_t>(seq)] = 0;
-  return InvalidArgument(
-      "the saved state does not belong to this model and these settings, or is longer than the context");
+  hidden_layers_.assign(layers.begin(), layers.end());
+  for (const int layer : layers) llama_set_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer), true);
+  return {};
 }
 
 }  // namespace outrider

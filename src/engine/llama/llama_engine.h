@@ -11,11 +11,12 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
-#include "engine/llama/canonical.h"
+#include "engine/llama/llama_context.h"
 #include "engine/llama/llama_model.h"
-#include "engine/llama/rollback_probe.h"
+#include "engine/llama/sequence_memory.h"
+#include "engine/llama/step_split.h"
 #include "engine/model_options.h"
-#include "engine/snapshot_store.h"
+#include "engine/row_values.h"
 
 namespace outrider {
 
@@ -29,64 +30,57 @@ class LlamaEngine : public Engine {
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
   std::span<const float> Logits(int row) override;
-  Pos Length(SeqId seq) const override { return lengths_[static_cast<size_t>(seq)]; }
-  Pos TruncateTo(SeqId seq, Pos length) override;
-  Pos TruncatedLength(SeqId seq, Pos length) const override;
-  int FreeRollback(const Batch& batch) const override;
-  void SaveState(SeqId seq) override;
-  void Remember(SeqId seq) override;
-  Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
-  Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
+  Status ProvideHidden(std::span<const int> layers) override;
+  std::span<const float> Hidden(int row) override { return hidden_.Of(row); }
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override;
+  Pos Length(SeqId seq) const override { return memory_.Length(seq); }
+  Pos TruncateTo(SeqId seq, Pos length) override { return memory_.TruncateTo(seq, length); }
+  Pos TruncatedLength(SeqId seq, Pos length) const override { return memory_.TruncatedLength(seq, length); }
+  void SaveState(SeqId seq) override { memory_.SaveState(seq); }
+  void Remember(SeqId seq) override { memory_.Remember(seq); }
+  Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override { return memory_.SaveSequence(seq); }
+  Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override {
+    return memory_.RestoreSequence(seq, state, length);
+  }
 
  private:
-  struct FreeContext {
-    void operator()(llama_context* context) const { llama_free(context); }
-  };
-  using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
   // Compute threads: how many, and ggml's pool of them.
   struct Threads {
     int count = 0;
     std::shared_ptr<ggml_threadpool> pool;
   };
 
-  // What the backend's snapshots of a running state are good for.
-  struct Undo {
-    int rows = -1;         // of the last batch that they can take back, once
-    bool pending = false;  // they did, and nothing was decoded since
-  };
-
-  LlamaEngine(std::shared_ptr<LlamaModel> model, ContextPtr context, EngineInfo info, const RollbackFinding& rollback,
-              size_t snapshot_memory);
+  LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, bool fills_gaps);
   void AttachThreads(int threads, int threads_batch, const LlamaEngine* partner);
-  Pos DropCells(SeqId seq, Pos length);
-  Pos GoBack(SeqId seq, Pos length);
-  void GiveUp(SeqId seq);
-  bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);
-  bool RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags);
-  llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
+  Status DecodeRows(const Batch& batch, int batch_rows);
+  Status DecodeWithHidden(const Batch& batch);
+  void KeepHidden(const Batch& rows, std::span<const int> rows_of_batch);
   void AddRow(const BatchRow& row);
   void AddRows(const Batch& batch);
-  bool FindGaps(const Batch& batch);
-  void AddRowsAndFillers(const Batch& batch);
-  void EmptyGaps();
-  void SettleOthers(const Batch& batch);
-  void CountUndoable(const Batch& batch);
+  void FindGaps(std::span<const SequenceRows> step) const;
+  int PlaceOf(int row) const;
+  std::span<const float> RowLogits(int row);
 
   const std::shared_ptr<LlamaModel> model_;
   Threads threads_, threads_batch_;  // before the context, which uses them to the end
-  const ContextPtr context_;
+  const LlamaContextPtr context_;
   const EngineInfo info_;
-  std::vector<Pos> lengths_;  // tokens in memory, by sequence
+  const bool fills_gaps_;  // idle sequences between those of a step may get a row too (FindGaps)
+  SequenceMemory memory_;
 
-  std::vector<int> row_of_;    // scratch: of the batch, by sequence; -1 = none
-  std::vector<SeqId> filled_;  // idle sequences that get a row in this batch
-  std::vector<int> places_;    // of the last batch's rows among those that were computed; empty = as they were
+  // Scratch of LayOut.
+  mutable StepSplit split_;
+  mutable std::vector<SeqId> filled_;  // idle sequences that get a row in the step
+  mutable std::vector<SequenceRows> with_gaps_;
 
-  // Only for models with a running state.
-  const bool states_on_device_;
-  std::vector<Undo> undo_;  // by sequence
-  SnapshotStore snapshots_;
-  std::vector<uint8_t> settled_;  // scratch
+  // Of the last batch.
+  std::vector<SequenceRows> step_;
+  StepLayout layout_;
+  std::vector<int> places_;  // of its rows among those that were computed; empty = as they were
+  bool logits_copied_ = false;
+  RowValues logits_;  // if so
+  std::vector<int> hidden_layers_;
+  RowValues hidden_;
 
   // The arrays a llama_batch points to, kept from step to step.
   std::vector<Pos> positions_;

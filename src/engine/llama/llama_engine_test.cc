@@ -167,7 +167,10 @@ TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
     options.fill_gaps = fill_gaps;
     auto engine = MakeEngine(model, options);
     const bool traceless = engine->info().rollback == Rollback::kDropCells;
-    EXPECT_EQ(engine->info().gap_filling, fill_gaps && traceless ? GapFilling::kFew : GapFilling::kNever);
+    const std::vector<SequenceRows> step = {{0, 1}, {1, 1}, {3, 1}, {5, 1}, {6, 1}};
+    StepLayout layout;
+    engine->LayOut(step, &layout);
+    EXPECT_EQ(layout.parts, fill_gaps && traceless ? std::vector<int>({7}) : std::vector<int>({2, 1, 2}));
     constexpr Pos kIdle = 10;  // tokens
     Feed(*engine, 2, {tokens.begin(), tokens.begin() + kIdle}, 16);
     for (Pos pos = 0; pos < 20; ++pos) {
@@ -190,13 +193,20 @@ TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
   EXPECT_TRUE(SameBits(beside_fillers, beside_none));
 }
 
-TEST(GapFillingTest, GoesByWhatAnotherPartCosts) {
-  EXPECT_FALSE(FillsGaps(GapFilling::kNever, 3, 1));
-  EXPECT_FALSE(FillsGaps(GapFilling::kMost, 3, 0));
-  EXPECT_TRUE(FillsGaps(GapFilling::kFew, 3, 1));
-  EXPECT_FALSE(FillsGaps(GapFilling::kFew, 2, 1)) << "three rows may cost more than twice one";
-  EXPECT_TRUE(FillsGaps(GapFilling::kMost, 2, 1));
-  EXPECT_FALSE(FillsGaps(GapFilling::kMost, 2, 2));
+TEST_P(LlamaEngineTest, GapsAreFilledWhereARowCostsLessThanAnotherPart) {
+  ContextOptions options;
+  options.n_sequences = 5;
+  auto engine = MakeEngine(LoadModel(GetParam()), options);
+  if (engine->info().rollback != Rollback::kDropCells) return;
+  const auto parts = [&](const std::vector<SequenceRows>& step) {
+    StepLayout layout;
+    engine->LayOut(step, &layout);
+    return layout.parts;
+  };
+  EXPECT_EQ(parts({{0, 1}, {1, 1}, {3, 1}}), std::vector<int>({4}));
+  EXPECT_EQ(parts({{0, 1}, {2, 1}}), std::vector<int>({1, 1})) << "three rows may cost more than twice one";
+  EXPECT_EQ(parts({{0, 1}, {2, 1}, {4, 1}}), std::vector<int>({1, 1, 1})) << "five more than three times one";
+  EXPECT_EQ(parts({{0, 2}, {1, 2}, {3, 2}}), std::vector<int>({4, 2})) << "drafts leave gaps as they are";
 }
 
 TEST_P(LlamaEngineTest, TruncatedTokensLeaveNoTrace) {
@@ -279,20 +289,22 @@ TEST_P(RunningStateTest, GoesBackOnceByTheBackendsSnapshots) {
 
 TEST_P(RunningStateTest, IsFreeToGoBackWhereTheBatchIsOfOnePart) {
   const int free = engine_->info().device_snapshots;
-  const auto batch = [](std::vector<int> widths) {  // by sequence; 0 = not in the batch
-    Batch rows;
+  const auto free_rollback = [&](std::vector<int> widths) {  // by sequence; 0 = not in the step
+    std::vector<SequenceRows> step;
     for (size_t seq = 0; seq < widths.size(); ++seq) {
-      for (int i = 0; i < widths[seq]; ++i) rows.Add({7, i, static_cast<SeqId>(seq), true});
+      if (widths[seq] > 0) step.push_back({static_cast<SeqId>(seq), widths[seq]});
     }
-    return rows;
+    StepLayout layout;
+    engine_->LayOut(step, &layout);
+    return layout.free_rollback;
   };
-  EXPECT_EQ(engine_->FreeRollback(batch({5})), free);
-  EXPECT_EQ(engine_->FreeRollback(batch({5, 5, 5})), free);
-  EXPECT_EQ(engine_->FreeRollback(batch({5, 4})), 0);
-  EXPECT_EQ(engine_->FreeRollback(batch({1, 5})), 0);
-  EXPECT_EQ(engine_->FreeRollback(batch({0, 5, 5})), free);
-  EXPECT_EQ(engine_->FreeRollback(batch({5, 0, 5, 5})), 0) << "not neighbours";
-  EXPECT_EQ(engine_->FreeRollback(batch({300, 300})), 0) << "more than are computed at once";
+  EXPECT_EQ(free_rollback({5}), free);
+  EXPECT_EQ(free_rollback({5, 5, 5}), free);
+  EXPECT_EQ(free_rollback({5, 4}), 0);
+  EXPECT_EQ(free_rollback({1, 5}), 0);
+  EXPECT_EQ(free_rollback({0, 5, 5}), free);
+  EXPECT_EQ(free_rollback({5, 0, 5, 5}), 0) << "not neighbours";
+  EXPECT_EQ(free_rollback({300, 300}), 0) << "more than are computed at once";
 }
 
 TEST_P(RunningStateTest, WaitsWhileOthersAreDecoded) {

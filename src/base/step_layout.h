@@ -1,0 +1,31 @@
+// StepLayout: how an engine computes a step, that is, which rows it computes at once and which of them it can take back
+// at no cost.
+//
+// Only an engine knows that (Engine::LayOut). Whoever prices a step, or decides whether a state must be saved before
+// it, asks the engine and assumes nothing: batches are split, padded and shaped differently by every backend.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "base/token.h"
+
+namespace outrider {
+
+// What one sequence has in a planned step: `rows` rows (at least one) that follow the tokens in its memory.
+struct SequenceRows {
+  SeqId seq;
+  int rows;
+};
+
+struct StepLayout {
+  static constexpr int kAllRows = std::numeric_limits<int>::max();
+
+  // Rows of each part, padding included. Rows of a part are computed at once, and the parts one after the other.
+  std::vector<int> parts;
+
+  // How many rows at the end of each sequence TruncateTo can take back without a saved state; never its first row.
+  int free_rollback = kAllRows;
+};
+
+}  // namespace outrider

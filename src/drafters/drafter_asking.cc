@@ -1,0 +1,275 @@
+#include "drafters/drafter_asking.h"
+
+#include <algorithm>
+
+namespace outrider {
+
+DrafterAsking::DrafterAsking(const SpeculatorOptions& options, const std::vector<SpeculationRequest>& requests,
+                             const PlannedStep& step, const CostCurve& curve, Policy& policy, DraftSelection& selection,
+                             SpeculationAccount& account, const Clock& clock)
+    : options_(options),
+      tuning_(options.tuning.asking),
+      requests_(requests),
+      step_(step),
+      curve_(curve),
+      policy_(policy),
+      selection_(selection),
+      account_(account),
+      clock_(clock) {}
+
+int DrafterAsking::Room(const DraftableSequence& sequence) const {
+  return std::min(RequestOf(sequence).n_max, sequence.room);
+}
+
+bool DrafterAsking::MayAsk(const DrafterRecord& record, const DraftableSequence& sequence) const {
+  const SpeculationRequest& request = RequestOf(sequence);
+  return request.speculates && request.allowed[static_cast<size_t>(record.id)] && Room(sequence) > 0;
+}
+
+// A random draw that may be rejected is judged without looking at it.
+bool DrafterAsking::Blind(const DrafterRecord& record, SeqId seq) const {
+  return requests_[static_cast<size_t>(seq)].rejecting && record.traits().draws;
+}
+
+bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds) const {
+  return record.trial_seconds + seconds <= tuning_.trial_credit + options_.shadow_share * stepping_seconds_;
+}
+
+void DrafterAsking::AskLookup(DrafterRecord& record) {
+  asked_.clear();
+  for (const DraftableSequence& sequence : step_.sequences()) {
+    if (MayAsk(record, sequence)) Prepare(record, sequence, Room(sequence), 0);
+  }
+  if (asked_.empty()) return;
+  Ask(record);
+  OfferAll(record, policy_.MinSurvival(step_.Plain(), 0));
+  WaitForDue(record);
+}
+
+// Waits for drafts that are on their way, if they are worth it.
+void DrafterAsking::WaitForDue(DrafterRecord& record) {
+  double longest = 0;
+  for (const Proposal* proposal : asked_) longest = std::max(longest, proposal->due);
+  if (longest == 0) return;
+  if (!options_.always && !(WaitIsShorterThanAStep(record, longest) && WaitPays(record, longest))) return;
+  asked_.clear();
+  for (const DraftableSequence& sequence : step_.sequences()) {
+    if (!MayAsk(record, sequence) || record.proposals[static_cast<size_t>(sequence.seq)].due == 0) continue;
+    Prepare(record, sequence, Room(sequence), 0).patience = longest;
+  }
+  Ask(record);
+  OfferAll(record, policy_.MinSurvival(step_.Plain(), 0));
+}
+
+// Whether to have drafts `seconds` late is better than to have what is left of them in the next step. A plain step in
+// between brings a token for each sequence. If that was the draft's first token, the rest of the draft is still good;
+// if not, there is no draft in the next step either.
+bool DrafterAsking::WaitIsShorterThanAStep(const DrafterRecord& record, double seconds) {
+  double first_right = 0;
+  for (const DraftableSequence& sequence : step_.sequences())
+    first_right += record.acceptance.TypicalAcceptance(sequence.seq, 0) / step_.generating();
+  const double plain_seconds = policy_.PlainSeconds(step_.Plain());
+  return seconds < plain_seconds * (1 - (1 - first_right) / policy_.speed_up()) * tuning_.max_wait;
+}
+
+// Whether the drafts that are due, `seconds` late, are expected to gain more than those that are there.
+bool DrafterAsking::WaitPays(const DrafterRecord& record, double seconds) {
+  const double row_price = policy_.MinSurvival(step_.Plain(), 0);
+  const auto& sequences = step_.sequences();
+  outlooks_ = step_.plain_sequences();
+  expected_.resize(sequences.size());
+  for (size_t i = 0; i < sequences.size(); ++i) outlooks_[i].survival = selection_.survival(sequences[i].seq);
+  const double without = policy_.Gain(step_.With(outlooks_), 0);
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    if (!MayAsk(record, sequences[i]) || record.proposals[static_cast<size_t>(sequences[i].seq)].due == 0) continue;
+    ExpectDraft(record, sequences[i], 1, row_price / 2, &expected_[i]);
+    if (WorthOf(expected_[i], row_price) > WorthOf(outlooks_[i].survival, row_price))
+      outlooks_[i].survival = expected_[i];
+  }
+  return policy_.Gain(step_.With(outlooks_), seconds) > without;
+}
+
+// The chances of the tokens that a drafter can be expected to draft, given the chance that what it continues is right:
+// until a token's chance is below `min_chance`.
+void DrafterAsking::ExpectDraft(const DrafterRecord& record, const DraftableSequence& sequence, double chance,
+                                double min_chance, std::vector<double>* survival) const {
+  survival->clear();
+  for (int place = 0; place < Room(sequence) && chance >= min_chance; ++place) {
+    chance *= record.acceptance.TypicalAcceptance(sequence.seq, place);
+    survival->push_back(chance);
+  }
+}
+
+// A drafter that computes is asked for as many tokens as its record makes worth their cost; one that is not worth it,
+// for a few tokens now and then.
+void DrafterAsking::AskComputing(DrafterRecord& record) {
+  int tokens = 0;
+  const double gain = ExpectedGain(record, &tokens);
+  const bool pays = gain > 0 || options_.always;
+  if (!pays) {
+    tokens = tuning_.trial_tokens;
+    if (!TrialAffordable(record, tokens * record.token_seconds.value() + ReadingSeconds(record))) return;
+  }
+  if (!step_.has_others()) ReadHistories(record, gain);  // prompts in the step go first
+
+  // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
+  // (Where four rows cost less than two, two unsure tokens may make a third one pay; where another number of rows than
+  // in the last step costs something, the draft is made to the length that was planned.)
+  const double row_price = policy_.MinSurvival(step_.Plain(), 0);
+  const double making_price =
+      policy_.MinSurvival(step_.Plain(), record.token_seconds.value() / step_.generating()) - row_price;
+  const bool to_the_end = !pays || options_.always || curve_.SwitchSeconds() > 0;
+  asked_.clear();
+  int given = 0, made = 0;
+  for (const DraftableSequence& sequence : step_.sequences()) {
+    if (!MayAsk(record, sequence) || record.Lag(sequence.seq, sequence.history) > 0) continue;
+    const int begun = MayContinue(sequence.seq) ? selection_.draft(sequence.seq).size() : 0;
+    Proposal& proposal =
+        Prepare(record, sequence, std::min(begun + tokens, Room(sequence)), to_the_end ? 0 : making_price);
+    if (begun > 0) proposal.draft = selection_.draft(sequence.seq);
+    given = std::max(given, begun);
+  }
+  if (asked_.empty()) return;
+  const double seconds = Ask(record);
+  for (const Proposal* proposal : asked_) made = std::max(made, proposal->draft.size());
+  record.token_seconds.Observe(seconds / std::max(made - given, 1));
+  if (!pays) record.trial_seconds += seconds;
+  OfferAll(record, row_price);
+}
+
+// How many tokens the drafter should make, and what that adds to the drafts that are there, in tokens per step; 0 if
+// nothing.
+double DrafterAsking::ExpectedGain(DrafterRecord& record, int* tokens) {
+  const double token_seconds = record.token_seconds.value();
+  const double row_price = policy_.MinSurvival(step_.Plain(), token_seconds / step_.generating());
+  const auto& sequences = step_.sequences();
+  expected_.resize(sequences.size());
+  outlooks_ = step_.plain_sequences();
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    expected_[i].clear();
+    if (!MayAsk(record, sequences[i])) continue;
+    const double chance = MayContinue(sequences[i].seq) ? selection_.survival(sequences[i].seq).back() : 1;
+    ExpectDraft(record, sequences[i], chance, row_price / 2, &expected_[i]);
+    outlooks_[i].survival = expected_[i];
+  }
+  *tokens = options_.always ? options_.n_max : policy_.ChooseRounds(step_.With(outlooks_), token_seconds);
+  if (*tokens == 0) return 0;
+  for (std::vector<double>& expected : expected_) {
+    if (expected.size() > static_cast<size_t>(*tokens)) expected.resize(static_cast<size_t>(*tokens));
+  }
+  const double without = GainWith(nullptr, row_price, 0);
+  return std::max(0.0, GainWith(&record, row_price, *tokens * token_seconds) - without);
+}
+
+// What the step gains with the drafts that are there; if `record` is given, with those that its drafter is expected to
+// make in `seconds` where they are better.
+double DrafterAsking::GainWith(const DrafterRecord* record, double row_price, double seconds) {
+  outlooks_ = step_.plain_sequences();
+  for (size_t i = 0; i < outlooks_.size(); ++i) {
+    const SeqId seq = outlooks_[i].seq;
+    const std::span<const double> there = selection_.survival(seq);
+    std::vector<double>& expected = expected_[i];
+    outlooks_[i].survival = there;
+    const bool better = record != nullptr && !expected.empty() &&
+                        (there.empty() || WorthOf(expected, row_price) > WorthOf(there, row_price));
+    if (!better) continue;
+    if (MayContinue(seq)) expected.insert(expected.begin(), there.begin(), there.end());
+    outlooks_[i].survival = expected;
+  }
+  return policy_.Gain(step_.With(outlooks_), seconds);
+}
+
+// What it would take the drafter to read all that it has not read of this step's sequences.
+double DrafterAsking::ReadingSeconds(const DrafterRecord& record) const {
+  int tokens = 0;
+  for (const DraftableSequence& sequence : step_.sequences()) {
+    if (MayAsk(record, sequence)) tokens += record.Lag(sequence.seq, sequence.history);
+  }
+  return tokens * record.read_seconds.value();
+}
+
+// The drafter reads a slice of each history that it has not read to its end, if the answer is likely to go on long
+// enough for that to pay, or as a trial.
+void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
+  const double plain_seconds = policy_.PlainSeconds(step_.Plain());
+  for (const DraftableSequence& sequence : step_.sequences()) {
+    if (!MayAsk(record, sequence)) continue;
+    const int lag = record.Lag(sequence.seq, sequence.history);
+    if (lag == 0) continue;
+    const double per_token = record.read_seconds.value();
+    const int remaining = std::min(sequence.room, std::max(RequestOf(sequence).generated, tuning_.min_remaining));
+    const double earns = gain / step_.generating() * remaining * plain_seconds;
+    const bool pays = options_.always || (record.read_seconds.known() && lag * per_token <= earns);
+    int slice = tuning_.first_slice;
+    if (per_token > 0) {
+      slice = std::clamp(static_cast<int>(tuning_.slice_share * plain_seconds / per_token), tuning_.min_slice,
+                         tuning_.max_slice);
+    }
+    slice = std::min(slice, lag);
+    if (!pays && !TrialAffordable(record, slice * per_token)) continue;
+    Proposal& proposal = record.proposals[static_cast<size_t>(sequence.seq)];
+    proposal.seq = sequence.seq;
+    Proposal* const whose[] = {&proposal};
+    const double seconds =
+        Timed(record, whose, [&] { record.drafter->reader()->Read(sequence.seq, sequence.history, slice); });
+    record.read_seconds.Observe(seconds / slice);
+    if (!pays) record.trial_seconds += seconds;
+  }
+}
+
+void DrafterAsking::AskAhead(DrafterRecord& record, const DraftableSequence& sequence, std::vector<Token>* tokens) {
+  if (!MayAsk(record, sequence)) return;
+  const std::vector<DraftToken>& draft = selection_.draft(sequence.seq).tokens;
+  asked_.clear();
+  const int max_tokens = std::min(static_cast<int>(draft.size()) + RequestOf(sequence).n_max, sequence.room);
+  Proposal& proposal = Prepare(record, sequence, max_tokens, 0);
+  proposal.draft.tokens = draft;
+  record.drafter->Propose(asked_);
+  if (proposal.draft.tokens.size() <= draft.size() + tokens->size()) return;
+  tokens->clear();
+  for (size_t i = draft.size(); i < proposal.draft.tokens.size(); ++i) {
+    tokens->push_back(proposal.draft.tokens[i].token);
+  }
+}
+
+Proposal& DrafterAsking::Prepare(DrafterRecord& record, const DraftableSequence& sequence, int max_tokens,
+                                 double min_survival) {
+  Proposal& proposal = record.proposals[static_cast<size_t>(sequence.seq)];
+  proposal.seq = sequence.seq;
+  proposal.history = sequence.history;
+  proposal.max_tokens = max_tokens;
+  const bool blind = Blind(record, sequence.seq);
+  proposal.p_min = blind ? 0 : RequestOf(sequence).p_min;
+  proposal.min_survival = blind ? 0 : min_survival;
+  proposal.patience = proposal.due = 0;
+  proposal.draft.Clear();
+  asked_.push_back(&proposal);
+  return proposal;
+}
+
+template <typename Work>
+double DrafterAsking::Timed(DrafterRecord& record, std::span<Proposal* const> proposals, Work work) {
+  const TimePoint start = clock_.Now();
+  work();
+  const double seconds = Milliseconds(clock_.Now() - start) / 1000;
+  step_seconds_ += seconds;
+  account_.AddDrafting(record.id, seconds);
+  for (const Proposal* proposal : proposals) account_.AddDraftingFor(proposal->seq, record.id, seconds);
+  return seconds;
+}
+
+// Fills the drafts of `asked_`; returns the time it took.
+double DrafterAsking::Ask(DrafterRecord& record) {
+  const double seconds = Timed(record, asked_, [&] { record.drafter->Propose(asked_); });
+  for (Proposal* proposal : asked_) {
+    Draft& draft = proposal->draft;
+    if (draft.size() > proposal->max_tokens) draft.tokens.resize(static_cast<size_t>(proposal->max_tokens));
+  }
+  return seconds;
+}
+
+void DrafterAsking::OfferAll(DrafterRecord& record, double row_price) {
+  for (Proposal* proposal : asked_) selection_.Offer(record, *proposal, Blind(record, proposal->seq), row_price);
+}
+
+}  // namespace outrider

@@ -1,0 +1,91 @@
+// DrafterAsking: which drafters are asked in a step, and for how much.
+//
+//   - Drafters that look things up are asked at every step. If a draft is on its way (a draft server), it is waited for
+//     where the wait is shorter than what the draft is expected to save.
+//   - Drafters that compute are asked when their expected gain exceeds their measured cost, and otherwise now and then
+//     within a share of the time, to notice when that changes (trials). They read a history in slices, after the
+//     target's first token, and only as far as it is likely to pay.
+//
+// What they answer is offered to the DraftSelection. Belongs to a Speculator.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "drafters/draft_selection.h"
+#include "drafters/drafter_record.h"
+#include "drafters/planned_step.h"
+#include "drafters/speculation_account.h"
+#include "drafters/speculator_options.h"
+#include "spec/cost_curve.h"
+#include "spec/policy.h"
+
+namespace outrider {
+
+class DrafterAsking {
+ public:
+  // All of these outlive it. `requests`: by sequence.
+  DrafterAsking(const SpeculatorOptions& options, const std::vector<SpeculationRequest>& requests,
+                const PlannedStep& step, const CostCurve& curve, Policy& policy, DraftSelection& selection,
+                SpeculationAccount& account, const Clock& clock);
+
+  // A step is planned: first the drafters that look things up are asked, then those that compute.
+  void BeginStep() { step_seconds_ = 0; }
+  void AskLookup(DrafterRecord& record);
+  void AskComputing(DrafterRecord& record);
+
+  // Asks for what may follow the draft of `sequence` that is being verified; replaces `tokens` if there is more.
+  void AskAhead(DrafterRecord& record, const DraftableSequence& sequence, std::vector<Token>* tokens);
+
+  // Seconds of this step that were spent on drafts, taking back included (AddRollback).
+  double step_seconds() const { return step_seconds_; }
+  void AddRollback(double seconds) { step_seconds_ += seconds; }
+
+  // The step is over and took `seconds` in all; a share of them is for trials.
+  void EndStep(double seconds) { stepping_seconds_ += seconds; }
+
+ private:
+  const SpeculationRequest& RequestOf(const DraftableSequence& s) const {
+    return requests_[static_cast<size_t>(s.seq)];
+  }
+  int Room(const DraftableSequence& sequence) const;
+  bool MayAsk(const DrafterRecord& record, const DraftableSequence& sequence) const;
+  bool Blind(const DrafterRecord& record, SeqId seq) const;
+  bool MayContinue(SeqId seq) const { return options_.join && selection_.MayBeContinued(seq); }
+  bool TrialAffordable(const DrafterRecord& record, double seconds) const;
+
+  void WaitForDue(DrafterRecord& record);
+  bool WaitIsShorterThanAStep(const DrafterRecord& record, double seconds);
+  bool WaitPays(const DrafterRecord& record, double seconds);
+  double ExpectedGain(DrafterRecord& record, int* tokens);
+  double GainWith(const DrafterRecord* record, double row_price, double seconds);
+  double ReadingSeconds(const DrafterRecord& record) const;
+  void ReadHistories(DrafterRecord& record, double gain);
+  void ExpectDraft(const DrafterRecord& record, const DraftableSequence& sequence, double chance, double min_chance,
+                   std::vector<double>* survival) const;
+  Proposal& Prepare(DrafterRecord& record, const DraftableSequence& sequence, int max_tokens, double min_survival);
+  double Ask(DrafterRecord& record);
+  void OfferAll(DrafterRecord& record, double row_price);
+  template <typename Work>
+  double Timed(DrafterRecord& record, std::span<Proposal* const> proposals, Work work);
+
+  const SpeculatorOptions& options_;
+  const AskingTuning& tuning_;
+  const std::vector<SpeculationRequest>& requests_;
+  const PlannedStep& step_;
+  const CostCurve& curve_;
+  Policy& policy_;
+  DraftSelection& selection_;
+  SpeculationAccount& account_;
+  const Clock& clock_;
+  double step_seconds_ = 0;
+  double stepping_seconds_ = 0;  // over all steps so far
+
+  // Scratch.
+  std::vector<Proposal*> asked_;
+  std::vector<SequenceOutlook> outlooks_;      // by draftable sequence, with drafts
+  std::vector<std::vector<double>> expected_;  // survival of expected drafts, by draftable sequence
+};
+
+}  // namespace outrider

@@ -1,0 +1,30 @@
+// What a server says about its speculation, and what one request may do within that.
+#pragma once
+
+#include <vector>
+
+#include "spec/tuning.h"
+
+namespace outrider {
+
+struct SpeculatorOptions {
+  int n_max = 31;               // draft tokens per sequence and step, at most
+  int n_min = 0;                // shorter drafts are dropped
+  float p_min = 0;              // a draft ends before the first token its drafter believes in less than this
+  bool join = true;             // a draft that is likely right to its end may be continued by another drafter
+  bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
+  double shadow_share = 0.005;  // of the time, for trials of drafters that compute and are not worth it at present
+  Tuning tuning;
+};
+
+// The request that runs in a sequence, as far as drafters are concerned.
+struct SpeculationRequest {
+  bool speculates = false;
+  bool rejecting = false;  // random draws may be rejected: whether one is verified must not depend on what was drawn
+  int n_max = 0, n_min = 0;
+  float p_min = 0;
+  std::vector<bool> allowed;  // by drafter
+  int generated = 0;          // tokens so far
+};
+
+}  // namespace outrider

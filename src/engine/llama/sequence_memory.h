@@ -1,0 +1,67 @@
+// SequenceMemory: how many tokens of each sequence are in the memory of a libllama context, and how they are taken
+// back.
+//
+// Attention cells are dropped. A running state (recurrent and hybrid models) is restored: from the snapshots that the
+// backend keeps for the last rows of a batch, or from a copy that was made before a draft or at the end of a prompt.
+#pragma once
+
+#include <llama.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/batch.h"
+#include "engine/engine.h"
+#include "engine/llama/rollback_probe.h"
+#include "engine/snapshot_store.h"
+
+namespace outrider {
+
+class SequenceMemory {
+ public:
+  // `snapshot_bytes`: for the copies of states. The context outlives this.
+  SequenceMemory(llama_context* context, int n_sequences, const RollbackFinding& rollback, size_t snapshot_bytes);
+
+  Pos Length(SeqId seq) const { return lengths_[static_cast<size_t>(seq)]; }
+
+  // As in Engine.
+  Pos TruncateTo(SeqId seq, Pos length);
+  Pos TruncatedLength(SeqId seq, Pos length) const;
+  void SaveState(SeqId seq);
+  void Remember(SeqId seq);
+  Result<std::vector<uint8_t>> SaveSequence(SeqId seq);
+  Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length);
+
+  // `rows` are about to be decoded.
+  void BeforeDecode(std::span<const BatchRow> rows);
+
+  // They were, and up to `free_rollback` of each sequence can be taken back without a copy.
+  void AfterDecode(std::span<const BatchRow> rows, int free_rollback);
+
+ private:
+  // What the backend's snapshots of a running state are good for.
+  struct Undo {
+    int rows = -1;         // of the last batch that they can take back, once
+    bool pending = false;  // they did, and nothing was decoded since
+  };
+
+  Pos DropCells(SeqId seq, Pos length);
+  Pos GoBack(SeqId seq, Pos length);
+  void GiveUp(SeqId seq);
+  bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);
+  bool RestoreState(SeqId seq, Pos length, std::span<const uint8_t> state, llama_state_seq_flags flags);
+  llama_state_seq_flags FlagsFor(const Snapshot& snapshot) const;
+
+  llama_context* const context_;
+  const Rollback rollback_;
+  const int device_snapshots_;
+  const bool states_on_device_;
+  std::vector<Pos> lengths_;  // by sequence
+  std::vector<Undo> undo_;    // by sequence
+  SnapshotStore snapshots_;
+  std::vector<uint8_t> settled_;  // scratch
+};
+
+}  // namespace outrider

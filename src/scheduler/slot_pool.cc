@@ -1,0 +1,108 @@
+#include "scheduler/slot_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace outrider {
+
+size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+SlotPool::SlotPool(Engine& engine, const Tokenizer& tokenizer)
+    : engine_(engine), tokenizer_(tokenizer), sequences_(static_cast<size_t>(engine.info().n_sequences)) {
+  for (size_t i = 0; i < sequences_.size(); ++i) sequences_[i].id = static_cast<SeqId>(i);
+}
+
+int SlotPool::busy() const {
+  return static_cast<int>(
+      std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy(); }));
+}
+
+// Tokens of the prompt that are in the memory of `sequence` and can be gone on from. The last one is always decoded:
+// its row tells the first token of the answer.
+Pos SlotPool::Reusable(const Sequence& sequence, const GenerationRequest& request) const {
+  if (!request.reuse_prefix) return 0;
+  const size_t shared = std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1);
+  return engine_.TruncatedLength(sequence.id, static_cast<Pos>(shared));
+}
+
+Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
+  const GenerationRequest& request = pending.generation->request();
+  Sequence* best = nullptr;
+  Pos best_prefix = 0;
+  for (Sequence& sequence : sequences_) {
+    if (sequence.busy() || (request.slot >= 0 && request.slot != sequence.id)) continue;
+    const Pos prefix = Reusable(sequence, request);
+    if (best == nullptr || prefix > best_prefix || (prefix == best_prefix && sequence.last_used < best->last_used)) {
+      best = &sequence;
+      best_prefix = prefix;
+    }
+  }
+  if (best == nullptr) return nullptr;
+
+  const Pos kept = engine_.TruncateTo(best->id, best_prefix);
+  best->tokens = request.prompt;
+  best->prompt_length = static_cast<Pos>(request.prompt.size());
+  best->text = TextStream(request.stop);
+  best->submitted = pending.submitted;
+  best->admitted = now;
+  best->failed_steps = 0;
+  best->suspect = false;
+  best->timings = {};
+  best->timings.cached_tokens = kept;
+  best->timings.prompt_tokens = best->prompt_length - kept;
+  best->timings.queue_ms = Milliseconds(best->admitted - best->submitted);
+  best->generation = std::move(pending.generation);
+  best->sampler = std::move(pending.sampler);
+  return best;
+}
+
+void SlotPool::End(Sequence& sequence, TimePoint now) {
+  sequence.generation.reset();
+  sequence.sampler.reset();
+  sequence.tokens.resize(static_cast<size_t>(engine_.Length(sequence.id)));
+  sequence.last_used = now;
+}
+
+Result<Sequence*> SlotPool::Idle(SeqId slot) {
+  if (slot < 0 || slot >= static_cast<SeqId>(sequences_.size())) {
+    return NotFound(fmt::format("slot {} does not exist; there are {}", slot, sequences_.size()));
+  }
+  Sequence& sequence = sequences_[static_cast<size_t>(slot)];
+  if (sequence.busy()) return Unavailable(fmt::format("slot {} is busy", slot));
+  return &sequence;
+}
+
+Result<SavedSlot> SlotPool::Save(SeqId slot) {
+  auto sequence = Idle(slot);
+  if (!sequence.ok()) return sequence.status();
+  auto state = engine_.SaveSequence(slot);
+  if (!state.ok()) return state.status();
+  return SavedSlot{(*sequence)->tokens, std::move(*state)};
+}
+
+Status SlotPool::Restore(SeqId slot, SavedSlot saved) {
+  auto sequence = Idle(slot);
+  if (!sequence.ok()) return sequence.status();
+  const bool known =
+      std::all_of(saved.tokens.begin(), saved.tokens.end(), [&](Token t) { return tokenizer_.Contains(t); });
+  Status result = known ? engine_.RestoreSequence(slot, saved.state, static_cast<Pos>(saved.tokens.size()))
+                        : InvalidArgument("the saved tokens are not of this vocabulary");
+  (*sequence)->tokens = result.ok() ? std::move(saved.tokens) : std::vector<Token>();
+  if (!result.ok()) engine_.TruncateTo(slot, 0);
+  return result;
+}
+
+Result<int> SlotPool::Erase(SeqId slot) {
+  auto sequence = Idle(slot);
+  if (!sequence.ok()) return sequence.status();
+  const auto erased = static_cast<int>((*sequence)->tokens.size());
+  engine_.TruncateTo(slot, 0);
+  (*sequence)->tokens.clear();
+  return erased;
+}
+
+}  // namespace outrider

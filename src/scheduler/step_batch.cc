@@ -1,0 +1,100 @@
+#include "scheduler/step_batch.h"
+
+#include <algorithm>
+
+namespace outrider {
+
+void StepBatch::Plan(std::vector<Sequence>& sequences) {
+  entries_.clear();
+  batch_.Clear();
+  const bool alone =
+      std::any_of(sequences.begin(), sequences.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
+  int generating_rows = 0;
+  for (Sequence& sequence : sequences) {
+    if (!sequence.busy() || (alone && !sequence.suspect)) continue;
+    entries_.push_back({&sequence, Missing(sequence)});
+    if (GoesOn(entries_.back())) generating_rows += entries_.back().rows;
+    if (alone) break;
+  }
+  const EngineInfo& info = engine_.info();
+  const int slice = generating_rows > 0 ? prompt_slice_ : info.micro_batch;
+  ShareRows(std::min(slice, info.max_batch - generating_rows));
+}
+
+// Committed tokens that are not in memory.
+int StepBatch::Missing(const Sequence& sequence) const {
+  return static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
+}
+
+// Whether the entry needs its next row only, or a few before it again; a prompt otherwise.
+bool StepBatch::GoesOn(const StepEntry& entry) const {
+  const EngineInfo& info = engine_.info();
+  return entry.rows == 1 ||
+         (entry.sequence->generating() && entry.rows <= std::min(prompt_slice_, info.max_batch / info.n_sequences));
+}
+
+// Cuts the entries of prompts down to `rows` together, oldest request first; those that get none sit this step out.
+// Nobody gets more rows than the oldest, and nobody but the oldest a piece that fills the rest: an engine may compute
+// sequences with unequal rows in several parts, and small parts waste the machine.
+void StepBatch::ShareRows(int rows) {
+  prompts_.clear();
+  for (StepEntry& entry : entries_) {
+    if (!GoesOn(entry)) prompts_.push_back(&entry);
+  }
+  std::sort(prompts_.begin(), prompts_.end(),
+            [](const StepEntry* a, const StepEntry* b) { return a->sequence->submitted < b->sequence->submitted; });
+  for (StepEntry* entry : prompts_) {
+    const int wanted = std::min(entry->rows, prompts_.front()->rows);
+    entry->rows = entry == prompts_.front() ? std::min(wanted, rows) : (wanted <= rows ? wanted : 0);
+    LeaveTail(*entry);
+    rows -= entry->rows;
+  }
+  std::erase_if(entries_, [](const StepEntry& entry) { return entry.rows == 0; });
+}
+
+// A running state can be remembered only between steps. The best place is shortly before the end of a prompt: who asks
+// again, or asks something else, shares what lies before.
+void StepBatch::LeaveTail(StepEntry& entry) const {
+  constexpr int kTail = 32, kWorthwhile = 256;  // tokens
+  const Sequence& sequence = *entry.sequence;
+  const bool ends = entry.rows == Missing(sequence) && !sequence.generating();
+  const bool worthwhile = sequence.timings.prompt_tokens >= kWorthwhile && entry.rows > kTail;
+  if (engine_.info().remembers && ends && worthwhile) entry.rows -= kTail;
+}
+
+bool StepBatch::MayDraft(const StepEntry& entry) const {
+  const Sequence& sequence = *entry.sequence;
+  return sequence.generating() && !sequence.suspect && GoesOn(entry) && entry.rows == Missing(sequence);
+}
+
+int StepBatch::room() const {
+  int rows = 0;
+  for (const StepEntry& entry : entries_) rows += entry.rows;
+  const EngineInfo& info = engine_.info();
+  return std::min(info.max_batch - rows, info.max_outputs - static_cast<int>(entries_.size()));
+}
+
+// The next `entry.rows` tokens that are not in memory yet. The last committed one tells what follows, and so does each
+// token of the draft.
+void StepBatch::AddRows(StepEntry& entry, bool wants_hidden) {
+  const Sequence& sequence = *entry.sequence;
+  const auto committed = static_cast<Pos>(sequence.tokens.size());
+  Pos pos = engine_.Length(sequence.id);
+  entry.first_row = batch_.size();
+  for (const Pos end = pos + entry.rows; pos < end; ++pos) {
+    const bool last = pos == committed - 1;
+    const int row = batch_.Add({sequence.tokens[static_cast<size_t>(pos)], pos, sequence.id, last, wants_hidden});
+    if (last) entry.logits_row = row;
+  }
+  for (const DraftToken& token : entry.draft) batch_.Add({token.token, pos++, sequence.id, true, wants_hidden});
+}
+
+std::span<const SequenceRows> StepBatch::ListRows() {
+  rows_.clear();
+  for (const StepEntry& entry : entries_) {
+    rows_.push_back({entry.sequence->id, entry.rows + static_cast<int>(entry.draft.size())});
+  }
+  return rows_;
+}
+
+}  // namespace outrider

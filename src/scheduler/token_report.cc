@@ -1,0 +1,44 @@
+#include "scheduler/token_report.h"
+
+#include <cmath>
+
+#include "sampling/logprobs.h"
+
+namespace outrider {
+namespace {
+
+void AddFilteredLogprobs(std::span<const Candidate> candidates, int n_top, GeneratedToken* described) {
+  for (const Candidate& candidate : candidates) {
+    const float logprob = std::log(candidate.probability);
+    if (candidate.token == described->token) described->logprob = logprob;
+    if (static_cast<int>(described->top.size()) < n_top) described->top.push_back({candidate.token, logprob});
+  }
+}
+
+void AddModelLogprobs(std::span<const float> logits, int n_top, GeneratedToken* described) {
+  const double normaliser = LogSumExp(logits);
+  const auto logprob = [&](Token t) { return static_cast<float>(logits[static_cast<size_t>(t)] - normaliser); };
+  described->logprob = logprob(described->token);
+  for (const Token best : BestTokens(logits, n_top)) described->top.push_back({best, logprob(best)});
+}
+
+}  // namespace
+
+GeneratedToken DescribeToken(const GenerationRequest& request, const Tokenizer& tokenizer, Token token,
+                             std::span<const Candidate> candidates, std::span<const float> logits,
+                             std::string_view drafter) {
+  GeneratedToken described;
+  described.token = token;
+  if (token == kNoToken || tokenizer.EndsGeneration(token)) return described;
+  described.piece = tokenizer.Piece(token, request.show_special);
+  described.drafter = drafter;
+  if (request.top_logprobs < 0) return described;
+  if (request.probabilities_after_filters) {
+    AddFilteredLogprobs(candidates, request.top_logprobs, &described);
+  } else {
+    AddModelLogprobs(logits, request.top_logprobs, &described);
+  }
+  return described;
+}
+
+}  // namespace outrider

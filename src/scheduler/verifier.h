@@ -1,0 +1,39 @@
+// Verifier: the target's verdict on the drafts of a step. For each row the target draws its own token, as far as the
+// tokens before it were those of the draft; what is drawn waits in Sequence::drawn to be committed.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "drafters/speculator.h"
+#include "engine/engine.h"
+#include "engine/tokenizer.h"
+#include "scheduler/step_batch.h"
+#include "spec/draft.h"
+
+namespace outrider {
+
+class Verifier {
+ public:
+  // All of these outlive it.
+  Verifier(Engine& engine, const Tokenizer& tokenizer, const Speculator& speculator, VerifyMode mode)
+      : engine_(engine), tokenizer_(tokenizer), speculator_(speculator), mode_(mode) {}
+
+  // After the step was decoded: fills in `accepted` and the drawn tokens of each entry.
+  void Verify(std::span<StepEntry> entries);
+
+  // How the drafts of a request are checked.
+  VerifyMode ModeFor(const GenerationRequest& request) const;
+
+ private:
+  Token DrawRow(const StepEntry& entry, int row);
+  bool KeepDrawn(Sequence& sequence, Token token) const;
+
+  Engine& engine_;
+  const Tokenizer& tokenizer_;
+  const Speculator& speculator_;
+  const VerifyMode mode_;
+  std::vector<TokenProbability> target_;  // scratch of DrawRow
+};
+
+}  // namespace outrider

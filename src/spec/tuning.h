@@ -1,0 +1,170 @@
+// Tuning: every number that the speculation policy was given by hand, with its unit and its reason.
+//
+// None of them may matter much: a machine that nobody has seen must not need other values. How much each one matters is
+// measured by `bench/policy_sensitivity`, which runs the simulated worlds with half and with twice the value;
+// docs/TUNING.md has the table. A number whose table row is empty of effects does not belong here.
+//
+// All logarithms are natural; a difference of 0.1 in the logarithm of a time is about 10 %.
+#pragma once
+
+#include "spec/belief.h"
+
+namespace outrider {
+
+// CostCurve: how the measured times of steps correct the calibration. Variances are of logarithms of seconds.
+struct CostTuning {
+  double uncalibrated_row_seconds = 0.01;   // seconds per row before anything is known; the first step sets the level
+  double step_noise = 0.15;                 // standard deviation of the time of single steps of the same width
+  double max_surprise = 0.4;                // one step counts as at most this far off, so that an outlier moves little
+  double level_variance = 0.04;             // how far a calibration may be off for all widths alike
+  double tilt_variance = 0.02;              // how far it may be off for each doubling of the rows
+  double band_variance = 0.0025;            // how far it may be off for one band of widths by itself
+  double level_drift = 2e-4;                // variance per step: other programs and heat change the level often
+  double forgetting = 1e-4;                 // share per step in which the rest returns to the first uncertainty
+  double forgetting_in_new_context = 0.25;  // the same share when sequences reach a length that was never measured
+  double bump_prior = 16;                   // steps of one width until its own deviation counts half
+  double bump_half_life = 100;              // steps of that width until an observation of it counts half
+  double age_half_life = 1000;              // steps of any width until it does: what looked dear is tried again
+  double negligible_switch = 0.4;           // share of a step of one row: measured switch costs below it are noise
+};
+
+// AcceptanceModel: what is believed of a drafter that nobody has seen yet, as means and variances of log odds.
+struct AcceptanceTuning {
+  Belief bias = {-0.4, 1};                     // wrong a little more often than right
+  Belief per_right_run = {0.3, 0.6};           // better after each length of a run of right tokens
+  Belief per_wrong_run = {-0.5, 0.6};          // worse after each length of a run of wrong ones
+  Belief per_claimed_log_odds = {0.6, 0.2};    // what it says of itself counts a little more than half
+  double drift = 1e-5;                         // variance per token by which a drafter may change
+  double sequence_variance = 0.3;              // how much requests differ from each other
+  double sequence_drift = 0.0003;              // variance per token by which one request may change
+  double min_claim = 0.02, max_claim = 0.995;  // confidences are taken to lie between these
+};
+
+// Policy: how many draft tokens a step verifies.
+struct PolicyTuning {
+  double speed_up_half_life = 100;  // tokens over which the recent speed-up is averaged
+  int max_price_rows = 16;          // rows beyond the planned ones that are looked at for the cheapest price of one
+
+  // Trials of numbers of rows that look worse than the best one, in case the curve is wrong about them.
+  double optimism = 1;         // standard deviations by which such a number may be cheaper than the curve says
+  double min_upside = 2;       // what the hope must be worth, in units of the expected loss
+  double trial_share = 0.003;  // of all tokens: what trials may cost
+  double max_credit = 4;       // tokens that trials may save up
+  double first_credit = 2;     // tokens that they may cost at the start
+
+  // The best-looking of several drafts is less good than it looks, and the other sequences wait for it: it must promise
+  // more than it costs.
+  double min_return = 0.1;  // of its cost, for each other sequence
+  double max_return = 0.5;  // of its cost, for all of them
+
+  // What a step without drafts loses after a rollback, in units of what it would lose at the usual speed-up. (Drafts
+  // are made when they are better than usual; value found by simulation.)
+  double plain_step_loss = 2;
+
+  // Where another number of rows than in the step before costs something (GPU graphs), drafts of one length come in
+  // runs, and each run costs two switches.
+  double typical_run = 4;         // steps, before anything is known
+  double run_share = 0.1;         // weight of a new run in the mean length of runs
+  double run_forgetting = 0.002;  // share per step in which the mean returns to typical_run
+
+  // Plain steps that are taken while drafts pay, to check what a plain step costs: the more often, the further off the
+  // last one was.
+  double surprise = 0.3;          // share by which a measured plain step must be off to be a surprise
+  int plain_steps_in_a_row = 3;   // where a switch costs something: the last of them is measured
+  int first_plain_interval = 16;  // steps
+  int min_plain_interval = 8;     // steps, after a surprise
+  int max_plain_interval = 256;   // steps
+};
+
+// Asking drafters that cost time: draft models and draft servers.
+struct AskingTuning {
+  int trial_tokens = 3;        // tokens that an unprofitable drafter is asked for in a trial
+  double trial_credit = 0.02;  // seconds that trials may take before the time share has earned them
+  double min_joint_survival =
+      0.7;                   // a draft that survives to its end with this chance may be continued by another drafter
+  int first_slice = 64;      // tokens of a history that a drafter reads per step until reading has been timed
+  double slice_share = 0.5;  // of a plain step's time, for reading
+  int min_slice = 8;         // tokens: fewer at once cost more each
+  int max_slice = 512;       // tokens
+  double rollback_memory = 0.998;  // per step: what saving and restoring seem to cost fades, so that it is tried again
+  int settled_steps = 3;           // where a switch costs something: steps of one shape before they are measured
+  double max_wait = 0.4;           // of the longest wait that would pay: what arrives is only the beginning of a draft
+  int min_remaining = 16;          // tokens that an answer is expected to go on for, at least
+  double mean_window = 32;         // values over which drafting times are averaged
+};
+
+struct Tuning {
+  CostTuning cost;
+  AcceptanceTuning acceptance;
+  PolicyTuning policy;
+  AskingTuning asking;
+};
+
+// Calls visit(name, number) for each number of a Tuning; a number is a double& or an int&.
+template <typename Visit>
+void VisitNumbers(Tuning& tuning, Visit visit) {
+  CostTuning& cost = tuning.cost;
+  visit("cost.uncalibrated_row_seconds", cost.uncalibrated_row_seconds);
+  visit("cost.step_noise", cost.step_noise);
+  visit("cost.max_surprise", cost.max_surprise);
+  visit("cost.level_variance", cost.level_variance);
+  visit("cost.tilt_variance", cost.tilt_variance);
+  visit("cost.band_variance", cost.band_variance);
+  visit("cost.level_drift", cost.level_drift);
+  visit("cost.forgetting", cost.forgetting);
+  visit("cost.forgetting_in_new_context", cost.forgetting_in_new_context);
+  visit("cost.bump_prior", cost.bump_prior);
+  visit("cost.bump_half_life", cost.bump_half_life);
+  visit("cost.age_half_life", cost.age_half_life);
+  visit("cost.negligible_switch", cost.negligible_switch);
+
+  AcceptanceTuning& acceptance = tuning.acceptance;
+  visit("acceptance.bias.mean", acceptance.bias.mean);
+  visit("acceptance.bias.variance", acceptance.bias.variance);
+  visit("acceptance.per_right_run.mean", acceptance.per_right_run.mean);
+  visit("acceptance.per_right_run.variance", acceptance.per_right_run.variance);
+  visit("acceptance.per_wrong_run.mean", acceptance.per_wrong_run.mean);
+  visit("acceptance.per_wrong_run.variance", acceptance.per_wrong_run.variance);
+  visit("acceptance.per_claimed_log_odds.mean", acceptance.per_claimed_log_odds.mean);
+  visit("acceptance.per_claimed_log_odds.variance", acceptance.per_claimed_log_odds.variance);
+  visit("acceptance.drift", acceptance.drift);
+  visit("acceptance.sequence_variance", acceptance.sequence_variance);
+  visit("acceptance.sequence_drift", acceptance.sequence_drift);
+  visit("acceptance.min_claim", acceptance.min_claim);
+
+  PolicyTuning& policy = tuning.policy;
+  visit("policy.speed_up_half_life", policy.speed_up_half_life);
+  visit("policy.max_price_rows", policy.max_price_rows);
+  visit("policy.optimism", policy.optimism);
+  visit("policy.min_upside", policy.min_upside);
+  visit("policy.trial_share", policy.trial_share);
+  visit("policy.max_credit", policy.max_credit);
+  visit("policy.first_credit", policy.first_credit);
+  visit("policy.min_return", policy.min_return);
+  visit("policy.max_return", policy.max_return);
+  visit("policy.plain_step_loss", policy.plain_step_loss);
+  visit("policy.typical_run", policy.typical_run);
+  visit("policy.run_share", policy.run_share);
+  visit("policy.run_forgetting", policy.run_forgetting);
+  visit("policy.surprise", policy.surprise);
+  visit("policy.plain_steps_in_a_row", policy.plain_steps_in_a_row);
+  visit("policy.first_plain_interval", policy.first_plain_interval);
+  visit("policy.min_plain_interval", policy.min_plain_interval);
+  visit("policy.max_plain_interval", policy.max_plain_interval);
+
+  AskingTuning& asking = tuning.asking;
+  visit("asking.trial_tokens", asking.trial_tokens);
+  visit("asking.trial_credit", asking.trial_credit);
+  visit("asking.min_joint_survival", asking.min_joint_survival);
+  visit("asking.first_slice", asking.first_slice);
+  visit("asking.slice_share", asking.slice_share);
+  visit("asking.min_slice", asking.min_slice);
+  visit("asking.max_slice", asking.max_slice);
+  visit("asking.rollback_memory", asking.rollback_memory);
+  visit("asking.settled_steps", asking.settled_steps);
+  visit("asking.max_wait", asking.max_wait);
+  visit("asking.min_remaining", asking.min_remaining);
+  visit("asking.mean_window", asking.mean_window);
+}
+
+}  // namespace outrider
