@@ -27,7 +27,7 @@ double SecondsSince(TimePoint start) {
 DraftModelCosts MeasureDraft(const DraftModel& model) {
   ModelDrafter drafter(model, 1, 0, model.tokenizer.vocabulary_size());
   const std::vector<Token> history =
-      model.tokenizer.Tokenize(Depth(kHistory), /*add_bos=*/true, SpecialTokens::kAsText);
+      model.tokenizer.Tokenize(Prose(kHistory), /*add_bos=*/true, SpecialTokens::kAsText);
   DraftContext context;
   context.sampling.temperature = 0;
   drafter.Begin(0, history, context);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/bench.h"
+#include "apps/bench_flags.h"
 #include "apps/check.h"
 #include "apps/draft.h"
 #include "apps/flags.h"
