@@ -23,7 +23,7 @@ double SecondsSince(TimePoint start) {
   return Milliseconds(Clock::Real().Now() - start) / 1000;
 }
 
-// Reading and drafting as it is done beside a target, the fastest of some rounds.
+// Reads and drafts as it is done beside a target; of several rounds the fastest counts.
 DraftModelCosts MeasureDraft(const DraftModel& model) {
   ModelDrafter drafter(model, 1, 0, model.tokenizer.vocabulary_size());
   const std::vector<Token> history =

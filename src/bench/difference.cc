@@ -42,7 +42,7 @@ std::string ExplainDifference(const BenchPlan& plan, const std::vector<BenchReco
   const auto tokens = first.AskProbabilities(RequestFor(plan, question, answers));
   if (!tokens.ok()) return sentence;
   size_t at = 0;
-  for (const TokenProbability& token : *tokens) {
+  for (const RankedToken& token : *tokens) {
     if (at + token.text.size() > difference.position) {
       return sentence + fmt::format(" Token {} against {}: the two best logits are {:.4f} apart.", DumpJson(token.text),
                                     DumpJson(token.runner_up), token.gap);

@@ -9,9 +9,9 @@ namespace {
 class FakeEndpoint : public Endpoint {
  public:
   Result<BenchAnswer> Ask(const BenchRequest&) override { return BenchAnswer(); }
-  Result<std::vector<TokenProbability>> AskProbabilities(const BenchRequest& request) override {
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest& request) override {
     asked.push_back(request);
-    return std::vector<TokenProbability>{{"a", "x", 1}, {"bc", "bx", 0.25}, {"de", "y", 3}};
+    return std::vector<RankedToken>{{"a", "x", 1}, {"bc", "bx", 0.25}, {"de", "y", 3}};
   }
   Status WaitUntilReady(Duration) override { return {}; }
 

@@ -58,7 +58,7 @@ class HttpEndpoint : public Endpoint {
     return std::move(answer);
   }
 
-  Result<std::vector<TokenProbability>> AskProbabilities(const BenchRequest& request) override {
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest& request) override {
     Json body = Body(request);
     body["logprobs"] = true;
     body["top_logprobs"] = 2;
@@ -66,12 +66,12 @@ class HttpEndpoint : public Endpoint {
     const httplib::Result result = Send(client, Call(body));
     if (!result) return Unavailable(CannotReach(result.error()));
     const auto json = ParseJson(result->body);
-    std::vector<TokenProbability> tokens;
+    std::vector<RankedToken> tokens;
     if (result->status != 200 || !json.ok()) return tokens;
     const Json& content = Field(Field(FirstChoice(*json), "logprobs"), "content");
     if (!content.is_array()) return tokens;
     for (const Json& each : content) {
-      TokenProbability token;
+      RankedToken token;
       token.text = TextOf(Field(each, "token"));
       const Json& top = Field(each, "top_logprobs");
       if (top.is_array() && top.size() >= 2) {

@@ -47,7 +47,7 @@ struct BenchAnswer {
 };
 
 // A token of an answer, and how close the second most likely token was.
-struct TokenProbability {
+struct RankedToken {
   std::string text;
   std::string runner_up;
   double gap = 0;  // between the log probabilities of the two most likely, natural logarithm
@@ -66,7 +66,7 @@ class Endpoint {
   virtual Result<BenchAnswer> Ask(const BenchRequest& request) = 0;
 
   // The same request's tokens with their probabilities; empty if the server does not report them.
-  virtual Result<std::vector<TokenProbability>> AskProbabilities(const BenchRequest& request) = 0;
+  virtual Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest& request) = 0;
 
   // Waits until GET /v1/models is answered; requests then name the first model of that list. kUnavailable after
   // `timeout`.

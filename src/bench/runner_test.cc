@@ -29,9 +29,7 @@ class FakeEndpoint : public Endpoint {
     answer.seconds = 2;
     return answer;
   }
-  Result<std::vector<TokenProbability>> AskProbabilities(const BenchRequest&) override {
-    return std::vector<TokenProbability>();
-  }
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest&) override { return std::vector<RankedToken>(); }
   Status WaitUntilReady(Duration) override { return {}; }
 
   bool broken = false;
@@ -145,9 +143,7 @@ class SimulatedServer : public Endpoint {
     answer.seconds = 0.5 + 100 / (speeds_[prompt] * std::exp(machine_->Next()));
     return answer;
   }
-  Result<std::vector<TokenProbability>> AskProbabilities(const BenchRequest&) override {
-    return std::vector<TokenProbability>();
-  }
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest&) override { return std::vector<RankedToken>(); }
   Status WaitUntilReady(Duration) override { return {}; }
 
  private:
