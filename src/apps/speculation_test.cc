@@ -57,6 +57,8 @@ TEST(ChooseDraftersTest, AListMayHaveParametersWithCommas) {
 TEST(ChooseDraftersTest, AddressesBelongToTheDrafterBeforeThem) {
   EXPECT_EQ(Describe(Drafters({"remote:a:8090,b:8091,token=x,suffix"})), "remote:a:8090,b:8091,token=x suffix");
   EXPECT_EQ(Describe(Drafters({"remote:[::1]:8090,[fe80::1]:1"})), "remote:[::1]:8090,[fe80::1]:1");
+  EXPECT_EQ(Describe(Drafters({"suffix,remote:a:8090"})), "suffix remote:a:8090")
+      << "a name with an address is a drafter of its own";
   EXPECT_EQ(Describe(Drafters({"remote:a:8090,ngram-mod:n_max=8"})), "remote:a:8090 ngram-mod:n_max=8")
       << "a name with parameters is not an address";
 }
