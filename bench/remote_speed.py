@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What a draft server brings over the round trip to it, and what travels.
+"""The speed-up of a draft server by the round trip to it, and the bytes that are sent.
 
 Starts a draft server, the target, and Toxiproxy between them, on this machine. Each prompt is answered without the draft server, and with it at
-every round trip, before the next prompt, in rotating order. One thread for each side, so that they do not take each other's cores.
-With --networks the networks are bad in other ways instead, and what is told is whether that makes answers slower than without.
+every round trip, before the next prompt, in rotating order. One thread for each side, so that they do not compete for cores.
+With --networks the networks are bad in other ways instead, and the question is whether that makes answers slower than without a draft server.
 With --replica a second server, with another copy of the target, answers each prompt at each round trip, too.
 
   bench/remote_speed.py --model big.gguf --draft models/smollm2-draft-16m.gguf --outrider build/release/bin/outrider \\
-      --toxiproxy ~/.cache/outrider/toxiproxy-v2.5.0 --prompts bench/prompts.jsonl --rtt 0,5,10,20,40,80,100
+      --toxiproxy ~/.cache/outrider/toxiproxy-v2.5.0 --rtt 0,5,10,20,40,80,100
 
-The prediction adds to the first round trip's time, for each draft that was wrong, what the round trip is longer, or a plain step where that is
-shorter.
+The predicted time is that of the first round trip plus, for each draft that was rejected, the difference of the round trips, or the time of a
+plain step where that is shorter.
 """
 
 import argparse
@@ -29,6 +29,8 @@ from pathlib import Path
 import httpx
 
 from compare_llama_server import Server, cpu_name
+
+PROMPTS = Path(__file__).resolve().parent.parent / "src/bench/text/prompts.jsonl"
 
 
 class Counter:
@@ -132,7 +134,7 @@ def main() -> int:
     parser.add_argument("--draft", required=True)
     parser.add_argument("--outrider", required=True)
     parser.add_argument("--toxiproxy", required=True)
-    parser.add_argument("--prompts", required=True)
+    parser.add_argument("--prompts", default=PROMPTS, help="default: those of outrider bench")
     parser.add_argument("--rtt", type=lambda text: [float(part) for part in text.split(",")], default=[0, 5, 10, 20, 40, 80, 100])
     parser.add_argument("--networks", action="store_true", help="bad networks instead of round trips")
     parser.add_argument("--replica", help="devices of another copy of the target, as outrider serve takes them")

@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// Prints a table to standard output. Sets *kept to whether every promise held; an error is only what kept it from
-// finding out.
-Status Check(ServeOptions options, bool* kept);
+// Prints a table to standard output. Sets *exact to whether everything was exact; an error says why that could not be
+// found out.
+Status Check(ServeOptions options, bool* exact);
 
 }  // namespace outrider

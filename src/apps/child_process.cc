@@ -22,8 +22,8 @@
 namespace outrider {
 namespace {
 
-constexpr auto kTimeToEnd = std::chrono::seconds(10);
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kEndTimeout = std::chrono::seconds(10);
+constexpr auto kPollInterval = std::chrono::milliseconds(20);
 constexpr int kNotStarted = 127;
 
 }  // namespace
@@ -38,8 +38,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std:
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return Unavailable(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)));
-  if (pid > 0) setpgid(pid, pid);  // here too, whoever comes first
-  if (pid == 0) {                  // only what is safe after a fork
+  if (pid > 0) setpgid(pid, pid);  // in the child too: it must hold whichever of the two runs first
+  if (pid == 0) {                  // only calls that are safe after a fork
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(kNotStarted);
@@ -59,12 +59,12 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std:
 }
 
 ChildProcess::~ChildProcess() {
-  // And what it has started, which is in its group.
+  // The signals go to its process group, so that programs it has started end too.
   if (Running()) kill(-pid_, SIGTERM);
-  const TimePoint deadline = Clock::Real().Now() + kTimeToEnd;
+  const TimePoint deadline = Clock::Real().Now() + kEndTimeout;
   while (Running()) {
     if (Clock::Real().Now() >= deadline) kill(-pid_, SIGKILL);
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
@@ -73,13 +73,13 @@ bool ChildProcess::Running() {
   return !ended_;
 }
 
-std::string ChildProcess::Complaint() const {
-  constexpr size_t kMost = 600;
+std::string ChildProcess::LastOutput() const {
+  constexpr size_t kMaxBytes = 600;
   std::string log = ReadFile(log_file_).value_or("");
   while (log.ends_with('\n')) log.pop_back();
-  if (log.size() <= kMost) return log;
-  const size_t line = log.find('\n', log.size() - kMost);
-  return log.substr(line == log.npos ? log.size() - kMost : line + 1);
+  if (log.size() <= kMaxBytes) return log;
+  const size_t line = log.find('\n', log.size() - kMaxBytes);
+  return log.substr(line == log.npos ? log.size() - kMaxBytes : line + 1);
 }
 
 double ChildProcess::PeakBytes() const {
@@ -99,35 +99,6 @@ Result<int> FreePort() {
     return Unavailable(fmt::format("no free port: {}", std::strerror(errno)));
   }
   return static_cast<int>(ntohs(address.sin_port));
-}
-
-Result<std::vector<std::string>> SplitWords(const std::string& line) {
-  std::vector<std::string> words;
-  std::string word;
-  bool in_word = false;
-  char quote = 0;
-  for (const char c : line) {
-    if (quote != 0) {
-      if (c == quote) {
-        quote = 0;
-      } else {
-        word += c;
-      }
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      in_word = true;
-    } else if (c == ' ' || c == '\t' || c == '\n') {
-      if (in_word) words.push_back(std::move(word));
-      word.clear();
-      in_word = false;
-    } else {
-      word += c;
-      in_word = true;
-    }
-  }
-  if (quote != 0) return InvalidArgument(fmt::format("a quote is not closed in '{}'", line));
-  if (in_word) words.push_back(std::move(word));
-  return words;
 }
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
-// ChildProcess: another program, for as long as this object lives. Its output goes to a file. A Ctrl-C at the terminal
-// is not for it, and it does not outlive this process.
+// ChildProcess: another program, which runs for as long as this object lives. Its output goes to a file. Ctrl-C at the
+// terminal does not reach it, and it does not outlive this process.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,11 @@ namespace outrider {
 
 class ChildProcess {
  public:
-  // `arguments`: the program first, found on the PATH unless it has a slash. Call from the main thread.
+  // `arguments`: the program first, searched on the PATH unless it has a slash. Call from the main thread.
   static Result<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& arguments,
                                                      const std::string& log_file);
 
-  // Asks it to end, and makes it after a while.
+  // Asks the program to end, and kills it if it has not after ten seconds.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -26,9 +26,9 @@ class ChildProcess {
   bool Running();
 
   // The last lines of its output.
-  std::string Complaint() const;
+  std::string LastOutput() const;
 
-  // The most memory it has had at a time, so far; -1 if that cannot be told.
+  // The peak of its memory so far; -1 if the system does not report it.
   double PeakBytes() const;
 
  private:
@@ -39,10 +39,7 @@ class ChildProcess {
   bool ended_ = false;
 };
 
-// A port of the loopback interface that nobody uses at the moment.
+// A port of the loopback interface that is not in use at the moment.
 Result<int> FreePort();
-
-// The words of a command line; quotes keep spaces, as in a shell. kInvalidArgument if a quote is not closed.
-Result<std::vector<std::string>> SplitWords(const std::string& line);
 
 }  // namespace outrider

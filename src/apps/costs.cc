@@ -23,11 +23,11 @@ double SecondsSince(TimePoint start) {
   return Milliseconds(Clock::Real().Now() - start) / 1000;
 }
 
-// Reading and drafting as it is done beside a target, the fastest of some rounds.
+// Reads and drafts as it is done beside a target; of several rounds the fastest counts.
 DraftModelCosts MeasureDraft(const DraftModel& model) {
   ModelDrafter drafter(model, 1, 0, model.tokenizer.vocabulary_size());
   const std::vector<Token> history =
-      model.tokenizer.Tokenize(Depth(kHistory), /*add_bos=*/true, SpecialTokens::kAsText);
+      model.tokenizer.Tokenize(Prose(kHistory), /*add_bos=*/true, SpecialTokens::kAsText);
   DraftContext context;
   context.sampling.temperature = 0;
   drafter.Begin(0, history, context);

@@ -1,4 +1,4 @@
-// What steps of a model, and tokens of a draft, take on this machine: measured in a few seconds.
+// The time of a model's steps, and of a draft model's tokens, on this machine: measured in a few seconds.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@ namespace outrider {
 
 struct MeasuredCosts {
   CostCurve curve;        // of the target
-  DraftModelCosts draft;  // zeros: there is no draft model
+  DraftModelCosts draft;  // zeros = there is no draft model
 };
 
-// Of GGUF files, one sequence at a time; `draft` "" = none. The models are gone when this returns.
+// `model` and `draft` are GGUF files, `draft` "" = none; one sequence at a time. Loads them, and frees them before it
+// returns.
 Result<MeasuredCosts> MeasureCosts(const std::string& model, const std::string& draft, int threads, int gpu_layers);
 
 }  // namespace outrider

@@ -52,7 +52,7 @@ void AddDraftFlags(Flags& flags, DraftOptions& o) {
   flags.Group("Server");
   flags.Add("--listen", o.server.listen, "host:port to listen on; beyond this machine only with --cert or --insecure");
   flags.Add("--cert", o.server.credentials.folder, "folder with ca.crt, server.crt and server.key (outrider cert)");
-  flags.Add("--token", o.server.credentials.token, "word that clients may send instead of a certificate");
+  flags.Add("--token", o.server.credentials.token, "secret that clients may send instead of a certificate");
   flags.Switch("--insecure", o.server.credentials.insecure,
                "plain text to other machines: anybody in between reads all prompts and answers");
   flags.Add("--metrics", o.metrics,

@@ -1,5 +1,5 @@
-// SIGINT and SIGTERM as calls on a thread of their own. Create it before any other thread: they inherit that the
-// signals are blocked.
+// EndSignals: calls a function for each SIGINT and SIGTERM, on a thread of its own. Create it before any other thread,
+// so that all of them inherit that the signals are blocked.
 #pragma once
 
 #include <signal.h>
@@ -12,11 +12,11 @@ namespace outrider {
 
 class EndSignals {
  public:
-  // `handler` gets the signal and how many have come, from 1 on. One at a time exists in a process; it is never
-  // destroyed before the process ends.
+  // `handler` gets the signal and the number of signals so far, which begins with 1. A process has one object of this
+  // class, which is never destroyed before the process ends.
   explicit EndSignals(std::function<void(int signal, int count)> handler);
 
-  // From now on this one is called; the count begins anew.
+  // Replaces the handler; the count begins again with 1.
   void SetHandler(std::function<void(int signal, int count)> handler);
 
  private:

@@ -8,6 +8,11 @@
 
 namespace outrider {
 
+Flags::Flags(CLI::App& app) : app_(app) {
+  app_.set_config("--config", "", "file with flags: key = value, keys named as the long flags (TOML or INI)");
+  app_.allow_config_extras(CLI::config_extras_mode::error);
+}
+
 std::string Flags::Register(const std::string& names, const std::string& help) {
   std::string for_cli, first_long, shown;
   std::vector<std::string> many_letter_shorts;
@@ -57,24 +62,24 @@ std::string Flags::MarkdownHelp() const {
   return text;
 }
 
-std::vector<std::string> Flags::Translate(int argc, const char* const* argv) const {
-  std::vector<std::string> arguments;
-  for (int i = 0; i < argc; ++i) {
+void Flags::Parse(int argc, const char* const* argv) {
+  std::vector<std::string> reversed;  // as CLI11 wants them
+  for (int i = argc - 1; i >= 0; --i) {
     const auto found = long_names_.find(argv[i]);
-    arguments.push_back(found == long_names_.end() ? argv[i] : found->second);
+    reversed.push_back(found == long_names_.end() ? argv[i] : found->second);
   }
-  return arguments;
+  app_.parse(std::move(reversed));
 }
 
 std::string Flags::Nearest(const std::string& flag) const {
   const std::string name = flag.substr(0, flag.find('='));
   std::string nearest;
-  int fewest = std::max(2, static_cast<int>(name.size()) / 3) + 1;
+  int best = std::max(2, static_cast<int>(name.size()) / 3) + 1;
   for (const std::string& known : known_) {
-    // A beginning of a flag is a likelier slip than any letters changed.
+    // The beginning of a flag is a more likely mistake than changed letters.
     const int distance = known.starts_with(name) ? 1 : EditDistance(name, known);
-    if (distance < fewest) {
-      fewest = distance;
+    if (distance < best) {
+      best = distance;
       nearest = known;
     }
   }

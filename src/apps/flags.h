@@ -1,5 +1,5 @@
-// Command-line flags on top of CLI11, with what CLI11 lacks: llama.cpp's many-letter short flags (-ngl, -fa), and a
-// suggestion for a flag that does not exist.
+// Flags: command-line flags on top of CLI11, with what CLI11 lacks: llama.cpp's many-letter short flags (-ngl, -fa),
+// and a suggestion for a flag that does not exist.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,13 +11,14 @@ namespace outrider {
 
 class Flags {
  public:
-  explicit Flags(CLI::App& app) : app_(app) {}
+  // `app` outlives this object. It gets a flag --config, which reads flags from a file.
+  explicit Flags(CLI::App& app);
 
   // Heading of the flags that follow, in the help.
   void Group(const std::string& title) { group_ = title; }
 
-  // `names`: "-c,--ctx-size" or "-ngl,--gpu-layers"; the first long one also names it in a config file. What the field
-  // holds now is the default.
+  // `names`: "-c,--ctx-size" or "-ngl,--gpu-layers"; the first long one is also the key in a config file. The
+  // field's present value is the default.
   template <typename T>
   CLI::Option* Add(const std::string& names, T& field, const std::string& help) {
     CLI::Option* option = app_.add_option(Register(names, help), field)->capture_default_str();
@@ -30,11 +31,12 @@ class Flags {
     return app_.add_flag_callback(Register(names, help), [&field, value] { field = value; });
   }
 
-  // Flags of llama.cpp that ask for what is always so here.
+  // Flags of llama.cpp that switch on what Outrider always does; they are accepted and have no effect.
   void AlwaysOn(const std::string& names) { app_.add_flag(Register(names, "")); }
 
-  // Many-letter short flags replaced by their long names, so that CLI11 understands them.
-  std::vector<std::string> Translate(int argc, const char* const* argv) const;
+  // Fills the fields from the arguments, without the program's name, and from the config file that they name. Throws
+  // CLI11's exceptions: CLI::CallForHelp, CLI::ExtrasError for an unknown flag, else a CLI::ParseError.
+  void Parse(int argc, const char* const* argv);
 
   // The known flag most like `flag`, or "" if none is close.
   std::string Nearest(const std::string& flag) const;
@@ -59,7 +61,7 @@ class Flags {
   std::vector<std::string> known_;
 };
 
-// Fewest insertions, deletions and replacements that turn `a` into `b`.
+// The minimum number of insertions, deletions and replacements that turn `a` into `b`.
 int EditDistance(const std::string& a, const std::string& b);
 
 }  // namespace outrider

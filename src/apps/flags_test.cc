@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/bench_flags.h"
 #include "apps/serve_flags.h"
+#include "base/file.h"
 
 namespace outrider {
 namespace {
@@ -14,8 +16,7 @@ struct Parsed {
 
   explicit Parsed(const std::vector<const char*>& arguments) {
     AddServeFlags(flags, options);
-    std::vector<std::string> translated = flags.Translate(static_cast<int>(arguments.size()), arguments.data());
-    app.parse(std::vector<std::string>(translated.rbegin(), translated.rend()));
+    flags.Parse(static_cast<int>(arguments.size()), arguments.data());
   }
 };
 
@@ -62,6 +63,84 @@ TEST(ServeFlagsTest, TheNearestFlagIsSuggested) {
   EXPECT_EQ(parsed.flags.Nearest("--flash"), "--flash-attn");
   EXPECT_EQ(parsed.flags.Nearest("--gpu-layer=3"), "--gpu-layers");
   EXPECT_EQ(parsed.flags.Nearest("--zzzzzzzzzz"), "");
+}
+
+TEST(ServeFlagsTest, ManyLetterShortFlagsAreNotSplitIntoLetters) {
+  const Parsed parsed({"-ngl", "7", "-nkvo", "-ub", "64", "-nr"});
+  EXPECT_EQ(parsed.options.model.gpu_layers, 7);
+  EXPECT_FALSE(parsed.options.context.kv_offload);
+  EXPECT_EQ(parsed.options.context.micro_batch, 64);
+  EXPECT_FALSE(parsed.options.model.repack);
+  const ServeOptions defaults = Parsed({}).options;
+  EXPECT_EQ(defaults.model.gpu_layers, -1);
+  EXPECT_TRUE(defaults.context.kv_offload);
+  EXPECT_TRUE(defaults.model.repack);
+}
+
+TEST(ServeFlagsTest, EveryAliasSetsTheSameField) {
+  for (const char* name : {"-ngl", "--gpu-layers", "--n-gpu-layers"}) {
+    EXPECT_EQ(Parsed({name, "3"}).options.model.gpu_layers, 3) << name;
+  }
+  for (const char* name : {"--draft-max", "--spec-draft-n-max", "--draft-n"}) {
+    EXPECT_EQ(Parsed({name, "9"}).options.speculation.policy.n_max, 9) << name;
+  }
+}
+
+TEST(ServeFlagsTest, ListsAreRepeatedOrCommaSeparated) {
+  EXPECT_EQ(Parsed({"--api-key", "a,b", "--api-key", "c"}).options.api_keys, (std::vector<std::string>{"a", "b", "c"}));
+  // The parameters of a drafter have commas of their own.
+  EXPECT_EQ(Parsed({"--spec", "suffix,ngram-mod:n_max=3,n_min=1", "--spec", "model"}).options.speculation.drafters,
+            (std::vector<std::string>{"suffix,ngram-mod:n_max=3,n_min=1", "model"}));
+}
+
+TEST(ServeFlagsTest, AConfigFileHasTheLongNamesAndTheCommandLineWins) {
+  const std::string path = testing::TempDir() + "/flags_test.toml";
+  ASSERT_TRUE(KeepFile(path, "model = \"m.gguf\"\nctx-size = 1024\nparallel = 3\ntemp = 0.5\nno-mmap = true\n").ok());
+  const Parsed parsed({"--config", path.c_str(), "-c", "2048"});
+  EXPECT_EQ(parsed.options.model.path, "m.gguf");
+  EXPECT_EQ(parsed.options.context.n_sequences, 3);
+  EXPECT_FLOAT_EQ(parsed.options.sampling.temperature, 0.5f);
+  EXPECT_FALSE(parsed.options.model.mmap);
+  EXPECT_EQ(parsed.options.context.context_tokens, 2048);
+  ASSERT_TRUE(KeepFile(path, "ctx-sise = 1024\n").ok());
+  EXPECT_THROW(Parsed({"--config", path.c_str()}), CLI::ParseError) << "a key that is not a flag";
+  ASSERT_TRUE(KeepFile(path, "parallel = -1\n").ok());
+  EXPECT_THROW(Parsed({"--config", path.c_str()}), CLI::ParseError) << "values are checked as on the command line";
+  EXPECT_THROW(Parsed({"--config", "/nowhere"}), CLI::ParseError);
+}
+
+TEST(ServeFlagsTest, HelpShowsEveryFlagOnceWithItsDefault) {
+  const Parsed parsed({});
+  const std::string help = parsed.flags.Help();
+  EXPECT_NE(help.find("\nModel:\n"), std::string::npos);
+  EXPECT_NE(help.find("  -c, --ctx-size VALUE"), std::string::npos);
+  EXPECT_EQ(help.find("--ctx-size VALUE"), help.rfind("--ctx-size VALUE"));
+  EXPECT_NE(help.find("  --mlock  "), std::string::npos) << "no value";
+  EXPECT_EQ(help.find("--jinja"), std::string::npos) << "without effect, so not shown";
+  const std::string page = parsed.flags.MarkdownHelp();
+  EXPECT_NE(page.find("\n## Model\n"), std::string::npos);
+  EXPECT_NE(page.find("| `--port` | port to listen on; 0 = any free one | 8080 |\n"), std::string::npos);
+}
+
+TEST(BenchFlagsTest, NumbersAreListsAndAreChecked) {
+  BenchOptions options;
+  CLI::App app;
+  Flags flags(app);
+  AddBenchFlags(flags, options);
+  const auto parse = [&](std::vector<const char*> arguments) {
+    flags.Parse(static_cast<int>(arguments.size()), arguments.data());
+  };
+  parse({"-m", "m.gguf", "-md", "d.gguf", "--temp", "0,0.8", "--concurrency", "1,4", "--context", "0,2k", "-n", "64",
+         "--variant", "a=--spec suffix,model", "--variant", "b=--spec none"});
+  EXPECT_EQ(options.draft, "d.gguf");
+  EXPECT_EQ(options.temperatures, (std::vector<double>{0, 0.8}));
+  EXPECT_EQ(options.concurrency, (std::vector<int>{1, 4}));
+  EXPECT_EQ(options.contexts, (std::vector<std::string>{"0", "2k"}));
+  EXPECT_EQ(options.tokens, 64);
+  EXPECT_EQ(options.variants, (std::vector<std::string>{"a=--spec suffix,model", "b=--spec none"}));
+  EXPECT_THROW(parse({"--concurrency", "0"}), CLI::ParseError);
+  EXPECT_THROW(parse({"--temp", "-1"}), CLI::ParseError);
+  EXPECT_THROW(parse({"--runs", "0"}), CLI::ParseError);
 }
 
 TEST(EditDistanceTest, CountsChanges) {

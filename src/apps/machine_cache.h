@@ -1,4 +1,4 @@
-// What was found out about this machine once and is kept for the next start, below ~/.cache/outrider.
+// Files with measurements of this machine that are kept for the next start, below ~/.cache/outrider.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace outrider {
 
-// The file for `key` (everything that what is kept depends on) in the folder `kind`; "" if there is no home for it.
+// The file for `key` in the folder `kind`; "" if neither XDG_CACHE_HOME nor HOME is set. The key contains everything
+// that the measurement depends on.
 std::string MachineCachePath(std::string_view kind, std::string_view key);
 
 // As the operating system names it, with the number of its threads.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/bench.h"
+#include "apps/bench_flags.h"
 #include "apps/check.h"
 #include "apps/draft.h"
 #include "apps/flags.h"
@@ -17,7 +18,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kBrokenPromise = 1;
+constexpr int kNotExact = 1;
 constexpr int kIncomplete = 1;
 constexpr int kBadUsage = 2;
 
@@ -26,12 +27,12 @@ constexpr const char* kHelp =
     "  serve    serve a model over HTTP (the default)\n"
     "  check    prove that speculation and batching do not change the text on this machine\n"
     "  bench    compare speeds, with and without drafts, or of different servers\n"
-    "  plan     predict what drafting would bring, from a few seconds of measuring\n"
+    "  plan     predict the speed-up of drafting, from a few seconds of measuring\n"
     "  draft    draft for servers on other machines\n"
     "  cert     make certificates for that\n\n"
-    "outrider COMMAND --help lists the flags of a command; outrider --version tells the version.\n";
+    "outrider COMMAND --help lists the flags of a command; outrider --version prints the version.\n";
 
-int Complain(const std::string& sentence) {
+int Fail(const std::string& sentence) {
   std::fprintf(stderr, "outrider: %s\n", sentence.c_str());
   return kBadUsage;
 }
@@ -47,31 +48,31 @@ struct Command {
 
 int RunServe(ServeOptions options) {
   const Status status = Serve(std::move(options));
-  return status.ok() ? 0 : Complain(status.message());
+  return status.ok() ? 0 : Fail(status.message());
 }
 
 int RunCheck(ServeOptions options) {
-  bool kept = false;
-  const Status status = Check(std::move(options), &kept);
-  if (!status.ok()) return Complain(status.message());
-  return kept ? 0 : kBrokenPromise;
+  bool exact = false;
+  const Status status = Check(std::move(options), &exact);
+  if (!status.ok()) return Fail(status.message());
+  return exact ? 0 : kNotExact;
 }
 
 int RunBench(BenchOptions options) {
   bool complete = false;
   const Status status = Bench(options, &complete);
-  if (!status.ok()) return Complain(status.message());
+  if (!status.ok()) return Fail(status.message());
   return complete ? 0 : kIncomplete;
 }
 
 int RunPlan(PlanOptions options) {
   const Status status = Plan(options);
-  return status.ok() ? 0 : Complain(status.message());
+  return status.ok() ? 0 : Fail(status.message());
 }
 
 int RunDraft(DraftOptions options) {
   const Status status = ServeDrafts(std::move(options));
-  return status.ok() ? 0 : Complain(status.message());
+  return status.ok() ? 0 : Fail(status.message());
 }
 
 struct CertOptions {
@@ -88,7 +89,7 @@ void AddCertFlags(Flags& flags, CertOptions& options) {
 
 int RunCert(CertOptions options) {
   const Status status = MakeCertificates(options.folder, options.hosts);
-  if (!status.ok()) return Complain(status.message());
+  if (!status.ok()) return Fail(status.message());
   std::printf(
       "%s has the certificates. The draft server needs ca.crt, server.crt and server.key (outrider draft --cert "
       "FOLDER),\nits clients ca.crt, client.crt and client.key (--spec remote:HOST:PORT,cert=FOLDER). ca.key "
@@ -105,7 +106,7 @@ constexpr Command<ServeOptions> kCheck = {
 constexpr Command<BenchOptions> kBench = {
     "bench", "Compares speeds, with and without drafts or of different servers, and checks that texts are the same.",
     AddBenchFlags, RunBench};
-constexpr Command<PlanOptions> kPlan = {"plan", "Predicts what drafting would bring with these models on this machine.",
+constexpr Command<PlanOptions> kPlan = {"plan", "Predicts the speed-up of drafting with these models on this machine.",
                                         AddPlanFlags, RunPlan};
 constexpr Command<DraftOptions> kDraft = {
     "draft", "Serves a draft model to Outriders on other machines (their --spec remote:HOST:PORT).", AddDraftFlags,
@@ -116,8 +117,6 @@ constexpr Command<CertOptions> kCert = {"cert", "Makes certificates for a draft 
 template <typename Options>
 int Run(const Command<Options>& command, int argc, const char* const* argv) {
   CLI::App app(command.purpose, std::string("outrider ") + command.name);
-  app.set_config("--config", "", "file with flags: key = value, keys named as the long flags (TOML or INI)");
-  app.allow_config_extras(CLI::config_extras_mode::error);
   Options options;
   Flags flags(app);
   command.add_flags(flags, options);
@@ -127,8 +126,7 @@ int Run(const Command<Options>& command, int argc, const char* const* argv) {
     return 0;
   }
   try {
-    std::vector<std::string> arguments = flags.Translate(argc, argv);
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    flags.Parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::printf("%s\n\nusage: outrider %s [FLAGS]\n%s", command.purpose, command.name, flags.Help().c_str());
     std::puts("  --config FILE                          flags from a file: key = value, keys named as the long flags");
@@ -136,11 +134,11 @@ int Run(const Command<Options>& command, int argc, const char* const* argv) {
   } catch (const CLI::ExtrasError&) {
     const std::string extra = app.remaining().empty() ? "" : app.remaining().front();
     const std::string nearest = flags.Nearest(extra);
-    return Complain("'" + extra + "' is not a flag" +
-                    (nearest.empty() ? "; outrider " + std::string(command.name) + " --help lists them"
-                                     : "; did you mean " + nearest + "?"));
+    return Fail("'" + extra + "' is not a flag" +
+                (nearest.empty() ? "; outrider " + std::string(command.name) + " --help lists them"
+                                 : "; did you mean " + nearest + "?"));
   } catch (const CLI::ParseError& error) {
-    return Complain(error.what());
+    return Fail(error.what());
   }
   return command.run(std::move(options));
 }
@@ -162,7 +160,7 @@ int Main(int argc, const char* const* argv) {
   if (command == kDraft.name) return Run(kDraft, argc - 2, argv + 2);
   if (command == kCert.name) return Run(kCert, argc - 2, argv + 2);
   if (command.empty() || command[0] == '-') return Run(kServe, argc - 1, argv + 1);
-  return Complain("'" + command + "' is not a command; outrider --help lists them");
+  return Fail("'" + command + "' is not a command; outrider --help lists them");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// `outrider plan`: what drafting would bring with these models on this machine, from a few seconds of measuring.
+// `outrider plan`: predicts the speed-up of drafting with these models on this machine, from a few seconds of
+// measuring.
 #pragma once
 
 #include <string>
@@ -10,10 +11,10 @@
 namespace outrider {
 
 struct PlanOptions {
-  std::vector<std::string> models;  // the same in several quantisations, perhaps
+  std::vector<std::string> models;  // e.g. one model in several quantisations
   std::string draft;
   double acceptance = -1;  // -1 = not known
-  std::string from;        // results.jsonl of a bench: acceptance as it was
+  std::string from;        // results.jsonl of outrider bench: recorded drafts
   double round_trip_ms = -1;
   std::string remote;  // host:port of a draft server, to measure the round trip
   int threads = 0, gpu_layers = -1;
@@ -21,7 +22,7 @@ struct PlanOptions {
 
 void AddPlanFlags(Flags& flags, PlanOptions& options);
 
-// Prints tables.
+// Prints tables to standard output.
 Status Plan(const PlanOptions& options);
 
 }  // namespace outrider

@@ -1,6 +1,7 @@
 #include "apps/serve.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,10 +9,12 @@
 #include <ctime>
 #include <filesystem>
 #include <future>
+#include <memory>
+#include <utility>
 
 #include "apps/end_signals.h"
+#include "apps/serve_checks.h"
 #include "apps/version.h"
-#include "base/address.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
@@ -23,36 +26,17 @@ namespace outrider {
 namespace {
 
 Duration Seconds(double seconds) {
-  constexpr double kCentury = 3e9;
+  constexpr double kCentury = 3e9;  // far enough, and well within what Duration can hold
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(seconds, kCentury)));
 }
 
-// Ends the process without asking anybody: for a second or third signal, and for peers that do not let go.
-[[noreturn]] void LeaveAtOnce(int code) {
+// Ends the process without cleaning up: for repeated signals, and for peers that do not close their connections.
+[[noreturn]] void ExitAtOnce(int code) {
   std::_Exit(code);
 }
 
-Result<std::vector<std::string>> CollectKeys(const ServeOptions& options) {
-  std::vector<std::string> keys = options.api_keys;
-  if (!options.api_key_file.empty()) {
-    auto more = ReadKeyFile(options.api_key_file);
-    if (!more.ok()) return more.status();
-    keys.insert(keys.end(), more->begin(), more->end());
-  }
-  if (std::find(keys.begin(), keys.end(), "") != keys.end()) return InvalidArgument("--api-key is empty");
-  if (keys.empty() && !IsLoopback(options.http.host) && !options.allow_no_keys) {
-    return InvalidArgument(
-        fmt::format("--host {} can be reached from other machines: give an --api-key, or --insecure-no-auth if "
-                    "everybody may use this server",
-                    options.http.host));
-  }
-  return keys;
-}
-
-Status CheckSlotDirectory(const std::string& path) {
-  std::error_code error;
-  if (path.empty() || std::filesystem::is_directory(path, error)) return {};
-  return InvalidArgument(fmt::format("--slot-save-path '{}' is not a directory", path));
+void EndOnSignal(int signal, int) {
+  ExitAtOnce(128 + signal);
 }
 
 Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& options, const LlamaModel& model) {
@@ -69,17 +53,7 @@ Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& optio
   return ChatTemplate::Create(source, text(tokenizer.bos()), text(tokenizer.eos()));
 }
 
-// What can be said of the flags before anything is loaded.
-Status CheckSpeculation(const ServeOptions& options) {
-  auto drafters = ChooseDrafters(options.speculation);
-  if (!drafters.ok()) return drafters.status();
-  if (options.replica.empty()) return {};
-  if (!options.http.slot_save_path.empty()) return InvalidArgument("--slot-save-path does not work with --replica");
-  if (Chosen(*drafters, "remote")) return {};
-  return InvalidArgument("--replica needs a drafter that goes on while the target verifies: --spec remote:HOST:PORT");
-}
-
-// The first decode builds graphs and touches the weights: better now than in somebody's first request.
+// The first decode builds graphs and reads the weights from disk. Doing that here keeps the first request fast.
 Status WarmUp(Engine& engine, const Tokenizer& tokenizer) {
   Batch batch;
   batch.Add({tokenizer.bos() == kNoToken ? 0 : tokenizer.bos(), 0, 0, true});
@@ -103,32 +77,137 @@ std::string DescribeRollback(const EngineInfo& info) {
   return "none";
 }
 
-// First signal: running requests may finish. Second: they are cut. Third: out.
+// At the first signal running requests may finish; at the second they are cut off; at the third the process ends.
 void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seconds) {
   signals.SetHandler([&scheduler, drain_seconds](int signal, int count) {
-    if (count > 2) LeaveAtOnce(128 + signal);
+    if (count > 2) ExitAtOnce(128 + signal);
     LogInfo("{}: no new requests; running ones {}", strsignal(signal),
             count == 1 ? fmt::format("have {} s", drain_seconds) : "are cut");
     scheduler.Drain(count == 1 ? Seconds(drain_seconds) : Duration::zero());
   });
 }
 
-// Connections get a moment to take the last bytes. A peer that neither sends nor closes must not keep the process.
+// Connections get a moment to receive the last bytes. A peer that neither sends nor closes must not keep the process
+// alive.
 void StopServer(HttpServer& server, std::future<void>& serving) {
-  constexpr std::chrono::seconds kPatience{1};
-  server.Stop(kPatience);
-  if (serving.wait_for(kPatience) == std::future_status::ready) return;
+  constexpr std::chrono::seconds kCloseTimeout{1};
+  server.Stop(kCloseTimeout);
+  if (serving.wait_for(kCloseTimeout) == std::future_status::ready) return;
   LogInfo("stopped, with connections that did not close");
-  LeaveAtOnce(0);
+  ExitAtOnce(0);
+}
+
+// What is loaded before the port is opened. A member may use those before it, which it does not outlive.
+struct LoadedParts {
+  std::unique_ptr<Target> target;
+  std::unique_ptr<ChatTemplate> chat;
+  std::unique_ptr<LlamaEmbedder> embedder;  // null without --embeddings
+  std::unique_ptr<Speculation> speculation;
+};
+
+Result<LoadedParts> LoadParts(const ServeOptions& options) {
+  LoadedParts parts;
+  auto target = Target::Load(options.model, options.context);
+  if (!target.ok()) return target.status();
+  if (!options.replica.empty()) {
+    if (Status status = (*target)->AddReplica(options.replica); !status.ok()) return status;
+  }
+  const std::shared_ptr<LlamaModel>& model = (*target)->model();
+  auto chat = MakeChatTemplate(options, *model);
+  if (!chat.ok()) return chat.status();
+  if (options.embeddings) {
+    auto embedder = LlamaEmbedder::Create(model, options.context, options.pooling);
+    if (!embedder.ok()) return embedder.status();
+    parts.embedder = std::move(*embedder);
+  }
+  if (Status status = WarmUp((*target)->engine(), model->tokenizer()); !status.ok()) return status;
+  auto speculation = Speculation::Create(options.speculation, **target);
+  if (!speculation.ok()) return speculation.status();
+  parts.target = std::move(*target);
+  parts.chat = std::move(*chat);
+  parts.speculation = std::move(*speculation);
+  return parts;
+}
+
+void LogParts(const ServeOptions& options, LoadedParts& parts, Duration load_time) {
+  Target& target = *parts.target;
+  const LlamaModel& model = *target.model();
+  const EngineInfo& info = target.engine().info();
+  const std::string exactness = target.exactness();
+  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, model.Description(),
+          model.SizeBytes() / 1e6, Milliseconds(load_time) / 1000);
+  LogInfo("kernels: {}", model.kernels());
+  if (target.replicated())
+    LogInfo("another copy of the model, on {}",
+            options.replica[0] == "none" ? "the CPU" : fmt::format("{}", fmt::join(options.replica, ", ")));
+  LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
+          exactness.empty() ? "same request, same text" : "text may depend on other requests: " + exactness);
+  if (info.rollback != Rollback::kDropCells) LogInfo("recurrent memory; rollback: {}", DescribeRollback(info));
+  LogInfo("{}", parts.speculation->Description());
+}
+
+ApiContext MakeApiContext(const ServeOptions& options, LoadedParts& parts) {
+  const EngineInfo& info = parts.target->engine().info();
+  const std::string alias =
+      options.alias.empty() ? std::filesystem::path(options.model.path).stem().string() : options.alias;
+  ApiContext api{parts.target->model()->tokenizer(),
+                 *parts.chat,
+                 alias,
+                 std::time(nullptr),
+                 info.sequence_length,
+                 info.n_sequences,
+                 options.sampling,
+                 options.max_tokens};
+  api.drafters = parts.speculation->names();
+  api.random_seed = options.seed < 0;
+  api.sampling.seed = api.random_seed ? 0 : static_cast<uint64_t>(options.seed);
+  return api;
+}
+
+ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
+  const LlamaModel& model = *parts.target->model();
+  return {.model_path = options.model.path,
+          .model_description = model.Description(),
+          .model_bytes = model.SizeBytes(),
+          .model_parameters = model.ParameterCount(),
+          .trained_context = model.TrainedContext(),
+          .embedding_size = model.EmbeddingSize(),
+          .model_fingerprint = model.fingerprint(),
+          .kernels = model.kernels(),
+          .rollback = DescribeRollback(parts.target->engine().info()),
+          .exactness = parts.target->exactness(),
+          .build = VersionLine()};
+}
+
+// Listens and serves until signals have stopped the scheduler.
+Status RunServer(const ServeOptions& options, const HttpOptions& http, LoadedParts& parts, EndSignals& signals) {
+  const ApiContext api = MakeApiContext(options, parts);
+  const ServerInfo info = MakeServerInfo(options, parts);
+  Engine& engine = parts.target->engine();
+  LlamaFilterFactory filters(parts.target->model(), engine.info().sequence_length);
+  SchedulerOptions scheduling = options.scheduler;
+  if (options.request_seconds > 0) scheduling.max_request_time = Seconds(options.request_seconds);
+  Scheduler scheduler(engine, parts.target->model()->tokenizer(), filters, scheduling,
+                      parts.speculation->TakeSpeculator());
+  HttpServer server(http, {api, info, scheduler, parts.embedder.get()});
+  if (Status status = server.Listen(); !status.ok()) return status;
+
+  scheduler.Start();
+  std::future<void> serving = std::async(std::launch::async, [&server] { server.Serve(); });
+  DrainOnSignals(signals, scheduler, options.drain_seconds);
+  LogInfo("listening on http://{}:{}", http.host, server.port());
+  scheduler.WaitUntilStopped();
+  StopServer(server, serving);
+  signals.SetHandler(EndOnSignal);  // the old handler refers to the scheduler, which ends here
+  return {};
 }
 
 }  // namespace
 
 Status Serve(ServeOptions options) {
   SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kInfo);
-  static EndSignals signals(
-      [](int signal, int) { LeaveAtOnce(128 + signal); });  // nothing to lose before the port opens
-  auto keys = CollectKeys(options);
+  static EndSignals signals(EndOnSignal);  // there is nothing to lose before the port opens
+  auto keys = CollectApiKeys(options);
   if (!keys.ok()) return keys.status();
   if (Status status = CheckSpeculation(options); !status.ok()) return status;
   if (Status status = CheckSlotDirectory(options.http.slot_save_path); !status.ok()) return status;
@@ -136,72 +215,14 @@ Status Serve(ServeOptions options) {
 
   LogInfo("{}", VersionLine());
   const TimePoint start = Clock::Real().Now();
-  auto target = Target::Load(options.model, options.context);
-  if (!target.ok()) return target.status();
-  if (!options.replica.empty()) {
-    if (Status status = (*target)->AddReplica(options.replica); !status.ok()) return status;
-  }
-  Engine& engine = (*target)->engine();
-  const std::shared_ptr<LlamaModel>& model = (*target)->model();
-  auto chat = MakeChatTemplate(options, *model);
-  if (!chat.ok()) return chat.status();
-  std::unique_ptr<LlamaEmbedder> embedder;
-  if (options.embeddings) {
-    auto created = LlamaEmbedder::Create(model, options.context, options.pooling);
-    if (!created.ok()) return created.status();
-    embedder = std::move(*created);
-  }
-  const LlamaTokenizer& tokenizer = model->tokenizer();
-  if (Status status = WarmUp(engine, tokenizer); !status.ok()) return status;
+  auto parts = LoadParts(options);
+  if (!parts.ok()) return parts.status();
+  LogParts(options, *parts, Clock::Real().Now() - start);
 
-  const EngineInfo& info = engine.info();
-  const std::string exactness = (*target)->exactness();
-  auto speculation = Speculation::Create(options.speculation, **target);
-  if (!speculation.ok()) return speculation.status();
-  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, model->Description(),
-          model->SizeBytes() / 1e6, Milliseconds(Clock::Real().Now() - start) / 1000);
-  LogInfo("kernels: {}", model->kernels());
-  if ((*target)->replicated())
-    LogInfo("another copy of the model, on {}",
-            options.replica[0] == "none" ? "the CPU" : fmt::format("{}", fmt::join(options.replica, ", ")));
-  LogInfo("{} slots of {} tokens, {}", info.n_sequences, info.sequence_length,
-          exactness.empty() ? "same request, same text" : "text may depend on other requests: " + exactness);
-  if (info.rollback != Rollback::kDropCells) LogInfo("recurrent memory; rollback: {}", DescribeRollback(info));
-  LogInfo("{}", (*speculation)->Description());
-
-  LlamaFilterFactory filters(model, info.sequence_length);
-  if (options.request_seconds > 0) options.scheduler.max_request_time = Seconds(options.request_seconds);
-  Scheduler scheduler(engine, tokenizer, filters, options.scheduler, (*speculation)->TakeSpeculator());
-
-  if (options.alias.empty()) options.alias = std::filesystem::path(options.model.path).stem().string();
-  ApiContext api{tokenizer,        **chat,           options.alias,     std::time(nullptr), info.sequence_length,
-                 info.n_sequences, options.sampling, options.max_tokens};
-  api.drafters = (*speculation)->names();
-  api.random_seed = options.seed < 0;
-  api.sampling.seed = api.random_seed ? 0 : static_cast<uint64_t>(options.seed);
-  const ServerInfo server_info{.model_path = options.model.path,
-                               .model_description = model->Description(),
-                               .model_bytes = model->SizeBytes(),
-                               .model_parameters = model->ParameterCount(),
-                               .trained_context = model->TrainedContext(),
-                               .embedding_size = model->EmbeddingSize(),
-                               .model_fingerprint = model->fingerprint(),
-                               .kernels = model->kernels(),
-                               .rollback = DescribeRollback(info),
-                               .exactness = exactness,
-                               .build = VersionLine()};
-  options.http.api_keys = ApiKeys(std::move(*keys));
-  options.http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
-  HttpServer server(options.http, {api, server_info, scheduler, embedder.get()});
-  if (Status status = server.Listen(); !status.ok()) return status;
-
-  scheduler.Start();
-  std::future<void> serving = std::async(std::launch::async, [&server] { server.Serve(); });
-  DrainOnSignals(signals, scheduler, options.drain_seconds);
-  LogInfo("listening on http://{}:{}", options.http.host, server.port());
-  scheduler.WaitUntilStopped();
-  StopServer(server, serving);
-  signals.SetHandler([](int signal, int) { LeaveAtOnce(128 + signal); });
+  HttpOptions http = options.http;
+  http.api_keys = ApiKeys(std::move(*keys));
+  http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
+  if (Status status = RunServer(options, http, *parts, signals); !status.ok()) return status;
   LogInfo("stopped");
   return {};
 }

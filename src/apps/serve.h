@@ -1,4 +1,4 @@
-// `outrider serve`: puts the house together, opens the door, and closes it in order.
+// `outrider serve`: loads the model, serves it over HTTP, and shuts down in order.
 #pragma once
 
 #include "apps/serve_options.h"
@@ -6,7 +6,7 @@
 
 namespace outrider {
 
-// Runs until SIGINT or SIGTERM. Everything that can fail does so before the port is opened.
+// Runs until SIGINT or SIGTERM. What can fail at the start fails before the port is opened.
 Status Serve(ServeOptions options);
 
 }  // namespace outrider

@@ -28,9 +28,10 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
   const std::map<std::string, Kernels> kernels = {
       {"auto", Kernels::kAuto}, {"ggml", Kernels::kGgml}, {"outrider", Kernels::kOutrider}};
   flags
-      .Add("--kernels", o.model.kernels,
-           "who multiplies on the CPU: ggml, outrider (a step of several rows costs little more than one), auto = the "
-           "faster here")
+      .Add(
+          "--kernels", o.model.kernels,
+          "kernels for matrix products on the CPU: ggml, outrider (a step of several rows costs little more than one), "
+          "auto = the faster ones on this machine")
       ->transform(CLI::CheckedTransformer(kernels))
       ->default_str("auto");
   flags.Add("--numa", o.numa, "distribute, isolate or numactl: spread threads over NUMA nodes");
@@ -49,7 +50,7 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
       .Add("-np,--parallel", o.context.n_sequences,
            "requests decoded side by side, each with an equal share of the context")
       ->check(CLI::PositiveNumber);
-  flags.Add("-b,--batch-size", o.context.batch, "rows one step takes at most")->check(CLI::PositiveNumber);
+  flags.Add("-b,--batch-size", o.context.batch, "maximum rows of one step")->check(CLI::PositiveNumber);
   flags.Add("-ub,--ubatch-size", o.context.micro_batch, "rows the backend computes at once")
       ->check(CLI::PositiveNumber);
   flags.Add("-t,--threads", o.context.threads, "threads while generating; 0 = one per physical core")
@@ -65,8 +66,10 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
             "type of the K cache: f16, bf16, q8_0, …; default: f16; bf16 with ggml's kernels, unless --exact off");
   flags.Add("-ctv,--cache-type-v", o.context.cache_type_v, "type of the V cache, likewise");
   flags
-      .Add("--snapshot-memory", o.context.snapshot_mib,
-           "recurrent models: MiB for earlier states, so that prompts are not read again and wrong drafts taken back")
+      .Add(
+          "--snapshot-memory", o.context.snapshot_mib,
+          "recurrent models: MiB for earlier states, so that prompts are not computed again and rejected drafts can be "
+          "rolled back")
       ->check(CLI::Range(0, 1 << 20));
   flags.Switch("-nkvo,--no-kv-offload", o.context.kv_offload, "keep the KV cache in main memory", false);
   const std::map<std::string, Exactness> exactness = {
@@ -75,7 +78,7 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
       .Add(
           "--exact", o.context.exactness,
           "auto = settings under which the same request gives the same text; pad = also one shape for all steps, where "
-          "settings do not help (outrider check tells); off = the fastest settings")
+          "settings do not help (outrider check finds out); off = the fastest settings")
       ->transform(CLI::CheckedTransformer(exactness))
       ->default_str("auto");
   flags.Switch("--embeddings", o.embeddings, "also serve /v1/embeddings (takes memory for a second context)");
@@ -88,7 +91,7 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--spec,--spec-type", s.drafters,
             "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model if there is "
             "one; none = no speculation");
-  flags.Add("--draft-max,--spec-draft-n-max,--draft-n", s.policy.n_max, "most draft tokens per step")
+  flags.Add("--draft-max,--spec-draft-n-max,--draft-n", s.policy.n_max, "maximum draft tokens per step")
       ->check(CLI::Range(0, 1024));
   flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.policy.n_min, "shorter drafts are dropped")
       ->check(CLI::Range(0, 1024));
@@ -114,11 +117,14 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-lcs,--lookup-cache-static", s.lookup_cache_static,
             "n-gram statistics to draft from (a file of llama.cpp's)");
   flags.Add("-lcd,--lookup-cache-dynamic", s.lookup_cache_dynamic,
-            "likewise; what is learned is added to it at the end");
+            "likewise; what is learned is added to the file at the end");
   flags.Switch("--calibrate", s.calibrate,
-               "measure anew what a step of each width costs, instead of using the last measurement");
+               "measure again what a step of each width costs, instead of using the last measurement");
+}
 
+void AddDraftModelFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Draft model");
+  SpeculationSettings& s = o.speculation;
   flags.Add("-md,--model-draft,--spec-draft-model", s.draft_model.path, "GGUF file of a small model that drafts");
   flags
       .Add("-cd,--ctx-size-draft", s.draft_context.context_tokens,
@@ -152,11 +158,11 @@ void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
       ->check(CLI::Range(0, 1000000));
   flags.Add("--prompt-slice", o.scheduler.prompt_slice, "prompt tokens decoded per step while others are generating")
       ->check(CLI::Range(1, 1 << 20));
-  flags.Add("--request-seconds", o.request_seconds, "longest a request may take, waiting included; 0 = no limit")
+  flags.Add("--request-seconds", o.request_seconds, "maximum time of a request, waiting included; 0 = no limit")
       ->check(CLI::NonNegativeNumber);
   flags.Add("--drain-seconds", o.drain_seconds, "how long running requests may go on after SIGTERM")
       ->check(CLI::NonNegativeNumber);
-  flags.Add("-n,--predict,--n-predict", o.max_tokens, "most tokens of an answer; -1 = as the context allows")
+  flags.Add("-n,--predict,--n-predict", o.max_tokens, "maximum tokens of an answer; -1 = as the context allows")
       ->check(CLI::Range(-1, 1 << 30));
 }
 
@@ -168,7 +174,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--api-key-file", o.api_key_file, "file with one key per line");
   flags.Switch("--insecure-no-auth", o.allow_no_keys, "listen beyond this machine without any key");
   flags.Add("--cors-origin", o.http.cors_origin, "origin of web pages that may call the server; * = any");
-  flags.Add("--max-body", o.max_body_mib, "largest request in MiB")->check(CLI::Range(0.001, 1024.0));
+  flags.Add("--max-body", o.max_body_mib, "maximum size of a request in MiB")->check(CLI::Range(0.001, 1024.0));
   flags
       .Add("-to,--http-timeout,--timeout", o.http.timeout_seconds,
            "seconds without a byte after which a peer is dropped")
@@ -213,11 +219,12 @@ void AddServeFlags(Flags& flags, ServeOptions& options) {
   AddModelFlags(flags, options);
   AddContextFlags(flags, options);
   AddSpeculationFlags(flags, options);
+  AddDraftModelFlags(flags, options);
   AddSchedulerFlags(flags, options);
   AddHttpFlags(flags, options);
   AddSamplingFlags(flags, options);
   flags.Group("Other");
-  flags.Switch("-v,--verbose", options.verbose, "log what a developer wants to know, llama.cpp's own log included");
+  flags.Switch("-v,--verbose", options.verbose, "log details for developers, including llama.cpp's own log");
   for (const char* names :
        {"--jinja", "-cb,--cont-batching", "--metrics", "--slots", "--props", "--no-webui", "--no-ui", "--warmup"}) {
     flags.AlwaysOn(names);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kCalibrationBudget{800};
 
-// "host:8090" or "[::1]:8090", which a drafter's name with parameters never looks like.
+// "host:8090" or "[::1]:8090". A drafter's name with parameters never has this form.
 bool IsAddress(const std::string& part) {
   const size_t colon = part.rfind(':');
   if (colon == std::string::npos || colon + 1 == part.size()) return false;
@@ -23,7 +23,8 @@ bool IsAddress(const std::string& part) {
   return one_colon && part.find_first_not_of("0123456789", colon + 1) == std::string::npos;
 }
 
-// "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: what has an = or is an address belongs to the one before.
+// "suffix,ngram-mod:n_match=16,n_max=32" names two drafters: a part that has an = or is an address belongs to the
+// drafter before it.
 std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
   std::vector<std::string> drafters;
   for (const std::string& list : lists) {

@@ -15,25 +15,25 @@
 
 namespace outrider {
 
-// What --spec and its relatives may say.
+// The values of --spec and of the flags that belong to it.
 struct SpeculationSettings {
   std::vector<std::string> drafters = {"auto"};  // "auto", "none", or NAME[:key=value,…] each
   SpeculatorOptions policy;
-  bool remember = true;             // drafters may learn from earlier requests
+  bool remember = true;             // drafters may learn from earlier requests (not with --spec-forget)
   std::string lookup_cache_static;  // files of the ngram-cache drafter
   std::string lookup_cache_dynamic;
   ModelOptions draft_model;  // path "" = no draft model
   ContextOptions draft_context;
-  bool calibrate = false;  // measure the cost curve even if one is kept on disk
+  bool calibrate = false;  // measure the cost curve even if a measurement is kept on disk
 };
 
-// The draft model with its engine, if there is one, and the drafters. Outlives the Speculator it gives away.
+// The draft model with its engine, if there is one, and the drafters. Must outlive the Speculator that it gives away.
 class Speculation {
  public:
-  // The target is idle.
+  // The target must be idle: its steps are measured.
   static Result<std::unique_ptr<Speculation>> Create(SpeculationSettings settings, Target& target);
 
-  // Once; null if nothing drafts.
+  // Call it once; null if there are no drafters.
   std::unique_ptr<Speculator> TakeSpeculator() { return std::move(speculator_); }
 
   const std::vector<std::string>& names() const { return names_; }  // of the drafters

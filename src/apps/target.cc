@@ -18,12 +18,12 @@ namespace {
 
 constexpr const char* kPadded = ", padded";
 
-// A verdict is kept as these very words.
+// The content of a verdict's file. It contains the whole key, because the file's name is only a hash of it.
 std::string VerdictText(const std::string& key, bool exact) {
   return fmt::format("{}\n{}\n", key, exact ? "exact" : "differs");
 }
 
-// What was found for `key`; nothing if it was not checked.
+// The verdict for `key`; nothing if it was never checked.
 std::optional<bool> KeptVerdict(const std::string& key) {
   const auto text = ReadFile(MachineCachePath("exactness", key));
   for (const bool exact : {true, false}) {
@@ -32,7 +32,7 @@ std::optional<bool> KeptVerdict(const std::string& key) {
   return std::nullopt;
 }
 
-// The program's file: another build may compute otherwise.
+// Identifies the program's file: another build may compute differently.
 std::string Build() {
   std::error_code error;
   const std::filesystem::path program = "/proc/self/exe";
@@ -41,7 +41,7 @@ std::string Build() {
   return fmt::format("{} {} {}", VersionLine(), size, time);
 }
 
-// Logits of steps of several widths, after tokens enough for a kernel to change.
+// Logits of steps of several widths, after enough tokens for attention kernels to change.
 Result<std::vector<float>> SampleLogits(Engine& engine) {
   constexpr Pos kTokens = 250;
   const EngineInfo& info = engine.info();

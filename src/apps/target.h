@@ -1,9 +1,9 @@
-// Target: the model that answers, ready to decode in the way that keeps its texts the same.
+// Target: the model that answers, set up to decode in the way in which the same request gives the same text.
 //
-// Where the settings of engine/llama/canonical.h are enough, that is the plain engine. Where they are not (most
+// Where the settings of engine/llama/canonical.h are enough, that is the plain engine. Where they are not (on most
 // devices), `--exact pad` decodes every row in a batch of one shape (engine/padded_engine.h). `--exact auto` does so
-// where `outrider check` has found that the plain engine differs and padding helps; what it found is kept with the
-// machine.
+// where `outrider check` has found that the plain engine is not exact and that padding is; these verdicts are kept in
+// the machine's cache (apps/machine_cache.h).
 //
 // With a replica (`--replica`) there are two copies of the model, which verify consecutive parts of a draft at the same
 // time (engine/replicated_engine.h).
@@ -22,7 +22,7 @@ namespace outrider {
 
 class Target {
  public:
-  // `learn`: whether `--exact auto` goes by what was found before.
+  // `learn`: whether `--exact auto` uses the verdicts of earlier checks.
   static Result<std::unique_ptr<Target>> Load(ModelOptions model, const ContextOptions& context, bool learn = true);
 
   // Another copy of the model, on `devices` ("none" = CPU); once, and padded if this is. kInvalidArgument if it would
@@ -36,7 +36,7 @@ class Target {
   const ContextOptions& context() const { return context_; }
   const ModelOptions& options() const { return options_; }
 
-  // Model, build, machine and settings: what decides how long a step takes and whether it is exact.
+  // Model, build, machine and settings: everything that decides how long a step takes and whether it is exact.
   std::string key() const;
 
   bool padded() const { return copies_.front().padded != nullptr; }
@@ -45,10 +45,10 @@ class Target {
 
   bool replicated() const { return together_ != nullptr; }
 
-  // "" if texts depend on nothing but their requests, as far as is known; else why they may.
+  // "" if a text depends on its request only, as far as is known; else the reason why it may not.
   std::string exactness() const;
 
-  // What `check` found out about the way it decodes now; for the next start.
+  // Keeps the verdict of `outrider check` on the way it decodes now, for the next start.
   void KeepVerdict(bool exact);
 
  private:

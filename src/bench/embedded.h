@@ -1,4 +1,4 @@
-// What the program brings along (cmake/embed.cmake).
+// Files that are built into the program (cmake/embed.cmake).
 #pragma once
 
 #include <string_view>
@@ -9,6 +9,6 @@ std::string_view EmbeddedPrompts();     // text/prompts.jsonl
 std::string_view EmbeddedProse();       // text/prose.txt
 std::string_view EmbeddedReportPage();  // page/report.html
 std::string_view EmbeddedPlots();       // page/plots.js
-std::string_view EmbeddedVega();        // the plotting library; empty if it was not there when this was built
+std::string_view EmbeddedVega();        // the plotting library; empty if it was missing when this was built
 
 }  // namespace outrider

@@ -8,93 +8,17 @@
 #include <mutex>
 #include <thread>
 
-#include "base/utf8.h"
+#include "bench/answer_reader.h"
 #include "bench/json_fields.h"
-#include "bench/sse_reader.h"
 
 namespace outrider {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kConnect = milliseconds(5000);
-constexpr auto kLook = milliseconds(100);
-constexpr auto kSilence = std::chrono::minutes(10);  // without a byte: a long prompt on a slow machine
-constexpr size_t kMostBytes = 256 << 20;
-
-double Seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-const Json& FirstChoice(const Json& answer) {
-  static const Json nothing;
-  const Json& choices = Field(answer, "choices");
-  return choices.is_array() && !choices.empty() ? choices[0] : nothing;
-}
-
-// What a server says about a failure, in one line.
-std::string Complaint(const std::string& body) {
-  const auto json = ParseJson(body);
-  std::string said;
-  if (json.ok()) {
-    const Json& error = Field(*json, "error");
-    said = error.is_string() ? error.get<std::string>() : TextOf(Field(error, "message"));
-  }
-  return OneLine(said.empty() ? body : said, 200);
-}
-
-// Collects an answer out of its events.
-class Collector {
- public:
-  explicit Collector(TimePoint start) : start_(start), reader_([this](std::string_view data) { Take(data); }) {}
-
-  bool Feed(std::string_view bytes) {
-    raw_ += raw_.size() < 4096 ? bytes : std::string_view();
-    total_ += bytes.size();
-    return reader_.Feed(bytes) && total_ <= kMostBytes;
-  }
-
-  bool complete() const { return done_ || !answer_.finish_reason.empty(); }
-  const std::string& raw() const { return raw_; }
-  const std::string& error() const { return error_; }
-  BenchAnswer& answer() { return answer_; }
-
- private:
-  void Take(std::string_view data) {
-    if (data == "[DONE]") {
-      done_ = true;
-      return;
-    }
-    const auto event = ParseJson(data);
-    if (!event.ok()) return;
-    if (!Field(*event, "error").is_null()) error_ = Complaint(std::string(data));
-    const Json& choice = FirstChoice(*event);
-    const Json& delta = Field(choice, "delta");
-    const std::string text = TextOf(Field(delta, "reasoning_content")) + TextOf(Field(delta, "content"));
-    if (!text.empty()) {
-      answer_.text += text;
-      answer_.arrivals.push_back(Seconds(Clock::Real().Now() - start_));
-    }
-    if (const std::string reason = TextOf(Field(choice, "finish_reason")); !reason.empty())
-      answer_.finish_reason = reason;
-    if (const Json& usage = Field(*event, "usage"); usage.is_object()) {
-      answer_.prompt_tokens = CountOf(Field(usage, "prompt_tokens"));
-      answer_.tokens = CountOf(Field(usage, "completion_tokens"));
-    }
-    if (const Json& timings = Field(*event, "timings"); timings.is_object()) answer_.timings = timings;
-    if (const Json& provenance = Field(*event, "provenance"); provenance.is_array()) {
-      if (!answer_.provenance.is_array()) answer_.provenance = Json::array();
-      for (const Json& token : provenance) answer_.provenance.push_back(token);
-    }
-  }
-
-  const TimePoint start_;
-  BenchAnswer answer_;
-  std::string raw_, error_;
-  size_t total_ = 0;
-  bool done_ = false;
-  SseReader reader_;
-};
+constexpr auto kConnectTimeout = milliseconds(5000);
+constexpr auto kPollInterval = milliseconds(100);
+constexpr auto kReadTimeout = std::chrono::minutes(10);  // without a byte: a long prompt on a slow machine
 
 class HttpEndpoint : public Endpoint {
  public:
@@ -108,26 +32,25 @@ class HttpEndpoint : public Endpoint {
     body["stream"] = true;
     body["stream_options"] = {{"include_usage", true}};
     if (knows_llama_fields_) {
-      body["cache_prompt"] = false;  // every prompt is read
+      body["cache_prompt"] = false;  // every prompt is computed, not found in a cache
       body["speculative"] = {{"provenance", true}};
     }
     httplib::Request call = Call(body);
-    const TimePoint start = Clock::Real().Now();
-    Collector collector(start);
+    AnswerReader reader(Clock::Real());
     call.content_receiver = [&](const char* data, size_t size, size_t, size_t) {
-      return !*stop_ && collector.Feed({data, size});
+      return !*stop_ && reader.Feed({data, size});
     };
     httplib::Client client = Client();
     const httplib::Result result = Send(client, call);
-    BenchAnswer& answer = collector.answer();
-    answer.seconds = Seconds(Clock::Real().Now() - start);
+    BenchAnswer& answer = reader.answer();
+    answer.seconds = reader.SecondsSinceSent();
     if (*stop_) return Unavailable("stopped");
     if (result && result->status != 200) {
-      return Unavailable(fmt::format("{} answered {}: {}", origin_, result->status, Complaint(collector.raw())));
+      return Unavailable(fmt::format("{} answered {}: {}", origin_, result->status, ErrorMessage(reader.raw())));
     }
-    if (!collector.error().empty()) return Unavailable(fmt::format("{} failed: {}", origin_, collector.error()));
-    if (!result && answer.arrivals.empty()) return Unavailable(NotReached(result.error()));
-    if (!collector.complete()) {
+    if (!reader.error().empty()) return Unavailable(fmt::format("{} failed: {}", origin_, reader.error()));
+    if (!result && answer.arrivals.empty()) return Unavailable(CannotReach(result.error()));
+    if (!reader.complete()) {
       return Unavailable(fmt::format("{} dropped the connection in the middle of an answer, after {} pieces of text",
                                      origin_, answer.arrivals.size()));
     }
@@ -135,20 +58,20 @@ class HttpEndpoint : public Endpoint {
     return std::move(answer);
   }
 
-  Result<std::vector<TokenChances>> AskChances(const BenchRequest& request) override {
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest& request) override {
     Json body = Body(request);
     body["logprobs"] = true;
     body["top_logprobs"] = 2;
     httplib::Client client = Client();
     const httplib::Result result = Send(client, Call(body));
-    if (!result) return Unavailable(NotReached(result.error()));
+    if (!result) return Unavailable(CannotReach(result.error()));
     const auto json = ParseJson(result->body);
-    std::vector<TokenChances> tokens;
+    std::vector<RankedToken> tokens;
     if (result->status != 200 || !json.ok()) return tokens;
     const Json& content = Field(Field(FirstChoice(*json), "logprobs"), "content");
     if (!content.is_array()) return tokens;
     for (const Json& each : content) {
-      TokenChances token;
+      RankedToken token;
       token.text = TextOf(Field(each, "token"));
       const Json& top = Field(each, "top_logprobs");
       if (top.is_array() && top.size() >= 2) {
@@ -160,11 +83,11 @@ class HttpEndpoint : public Endpoint {
     return tokens;
   }
 
-  Status WaitUntilReady(Duration patience) override {
-    const TimePoint deadline = Clock::Real().Now() + patience;
+  Status WaitUntilReady(Duration timeout) override {
+    const TimePoint deadline = Clock::Real().Now() + timeout;
     for (;;) {
       httplib::Client client = Client();
-      client.set_read_timeout(kConnect);
+      client.set_read_timeout(kConnectTimeout);
       const httplib::Result result = client.Get(prefix_ + "/models", headers_);
       if (*stop_) return Unavailable("stopped");
       if (result && result->status == 200) {
@@ -176,20 +99,20 @@ class HttpEndpoint : public Endpoint {
         return {};
       }
       if (Clock::Real().Now() >= deadline) {
-        if (!result) return Unavailable(NotReached(result.error()));
+        if (!result) return Unavailable(CannotReach(result.error()));
         return Unavailable(
             fmt::format("{}{}/models answered {}: {}; is this the address of an OpenAI-compatible server?", origin_,
-                        prefix_, result->status, Complaint(result->body)));
+                        prefix_, result->status, ErrorMessage(result->body)));
       }
-      std::this_thread::sleep_for(milliseconds(100));
+      std::this_thread::sleep_for(kPollInterval);
     }
   }
 
  private:
   httplib::Client Client() const {
     httplib::Client client(origin_);
-    client.set_connection_timeout(kConnect);
-    client.set_read_timeout(kSilence);
+    client.set_connection_timeout(kConnectTimeout);
+    client.set_read_timeout(kReadTimeout);
     client.set_tcp_nodelay(true);
     return client;
   }
@@ -204,14 +127,14 @@ class HttpEndpoint : public Endpoint {
     return call;
   }
 
-  // Ends when the bench is to stop, too.
+  // Returns early, with an error, when the bench is stopped.
   httplib::Result Send(httplib::Client& client, const httplib::Request& call) const {
     std::mutex mutex;
     std::condition_variable changed;
     bool done = false;
     std::thread watcher([&] {
       std::unique_lock lock(mutex);
-      while (!changed.wait_for(lock, kLook, [&] { return done; })) {
+      while (!changed.wait_for(lock, kPollInterval, [&] { return done; })) {
         if (*stop_) client.stop();
       }
     });
@@ -237,7 +160,7 @@ class HttpEndpoint : public Endpoint {
             {"max_tokens", request.max_tokens}};
   }
 
-  std::string NotReached(httplib::Error error) const {
+  std::string CannotReach(httplib::Error error) const {
     return fmt::format("cannot reach {}: {}", origin_, httplib::to_string(error));
   }
 

@@ -20,7 +20,7 @@ std::optional<double> ReadNumber(const std::string& path) {
 
 }  // namespace
 
-// NVML, if the machine has it; the driver brings the library.
+// NVML, if the machine has it; the library comes with the driver.
 struct EnergyMeter::Gpus {
   using Device = void*;
 
@@ -69,7 +69,7 @@ struct EnergyMeter::Gpus {
 };
 
 EnergyMeter::EnergyMeter(const std::string& powercap) : gpus_(std::make_unique<Gpus>()) {
-  // intel-rapl:0 is a package, intel-rapl:0:1 a part of it; one called psys has the packages in it.
+  // intel-rapl:0 is a package, intel-rapl:0:1 a part of it; a domain called psys includes the packages.
   static const std::regex package("intel-rapl:[0-9]+");
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(powercap, ignored)) {

@@ -1,4 +1,4 @@
-// EnergyMeter: what the machine has used, where it tells: processors by RAPL, NVIDIA's GPUs by NVML.
+// EnergyMeter: the energy that the machine has used, where it can be read: processors by RAPL, NVIDIA GPUs by NVML.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@ namespace outrider {
 
 class EnergyMeter {
  public:
-  // `powercap`: folder in which the kernel lists RAPL's domains.
+  // `powercap`: folder in which the kernel lists the domains of RAPL.
   explicit EnergyMeter(const std::string& powercap = "/sys/class/powercap");
   ~EnergyMeter();
 

@@ -1,4 +1,4 @@
-// Fields of JSON that others wrote: what is not there, or of another type, is nothing.
+// Fields of JSON from other programs: a field that is missing or of another type reads as null, "" or 0.
 #pragma once
 
 #include <algorithm>

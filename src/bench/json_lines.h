@@ -11,8 +11,8 @@
 
 namespace outrider {
 
-// Calls `take(value)`, which returns a Status, for each line that is not empty. The first error ends it, with the
-// line's number before it.
+// Calls `take(value)`, which returns a Status, for each line that is not empty. The first error ends the loop and is
+// returned with the number of its line.
 template <typename Take>
 Status ForEachJsonLine(std::string_view lines, Take take) {
   for (int number = 1; !lines.empty(); ++number) {

@@ -1,6 +1,8 @@
 #include "bench/prompt_set.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/json.h"
 #include "bench/embedded.h"
@@ -9,7 +11,7 @@
 namespace outrider {
 namespace {
 
-constexpr double kCharactersPerToken = 4.2;  // of English prose, with most tokenizers
+constexpr double kCharactersPerToken = 4.2;  // English prose, with most tokenizers
 
 Result<BenchPrompt> ReadPrompt(const Json& json) {
   if (!json.is_object()) return InvalidArgument("not an object");
@@ -20,7 +22,7 @@ Result<BenchPrompt> ReadPrompt(const Json& json) {
     prompt.category = category->get<std::string>();
   }
   if (prompt.category.empty()) prompt.category = "other";
-  if (prompt.category == "all") return InvalidArgument("\"all\" is no category");
+  if (prompt.category == "all") return InvalidArgument("\"all\" cannot be a category");
   const auto turns = json.find("turns");
   if (turns == json.end() || !turns->is_array() || turns->empty()) {
     return InvalidArgument("\"turns\" must be a list of what the user says");
@@ -53,11 +55,25 @@ std::string_view DefaultPrompts() {
   return EmbeddedPrompts();
 }
 
-int MostDepth() {
+std::vector<BenchPrompt> SpreadOverCategories(std::vector<BenchPrompt> prompts, int count) {
+  const auto wanted = static_cast<size_t>(std::max(count, 0));
+  if (wanted == 0 || wanted >= prompts.size()) return prompts;
+  std::map<std::string, std::vector<BenchPrompt>> by_category;
+  for (BenchPrompt& prompt : prompts) by_category[prompt.category].push_back(std::move(prompt));
+  std::vector<BenchPrompt> chosen;
+  for (size_t round = 0; chosen.size() < wanted; ++round) {
+    for (auto& [category, members] : by_category) {
+      if (round < members.size() && chosen.size() < wanted) chosen.push_back(std::move(members[round]));
+    }
+  }
+  return chosen;
+}
+
+int MaxProseTokens() {
   return static_cast<int>(static_cast<double>(EmbeddedProse().size()) / kCharactersPerToken);
 }
 
-std::string Depth(int tokens) {
+std::string Prose(int tokens) {
   const std::string_view prose = EmbeddedProse();
   const auto wanted = static_cast<size_t>(std::max(tokens, 0) * kCharactersPerToken);
   if (wanted >= prose.size()) return std::string(prose);

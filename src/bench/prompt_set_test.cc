@@ -36,12 +36,25 @@ TEST(PromptSetTest, BringsPromptsOfEveryKind) {
   }
 }
 
-TEST(PromptSetTest, DepthIsRealTextOfAboutThatLength) {
-  EXPECT_EQ(Depth(0), "");
-  EXPECT_NEAR(static_cast<double>(Depth(2000).size()), 8400, 200);
-  EXPECT_GT(Depth(8000).size(), 30000u);
-  EXPECT_TRUE(Depth(8000).starts_with(Depth(100)));
-  EXPECT_GE(MostDepth(), 8192);
+TEST(PromptSetTest, AChoiceIsSpreadOverTheCategories) {
+  const std::vector<BenchPrompt> prompts = {{"a", {"a1"}}, {"a", {"a2"}}, {"a", {"a3"}},
+                                            {"b", {"b1"}}, {"c", {"c1"}}, {"c", {"c2"}}};
+  const auto firsts = [&](int count) {
+    std::string all;
+    for (const BenchPrompt& prompt : SpreadOverCategories(prompts, count)) all += prompt.turns[0] + " ";
+    return all;
+  };
+  EXPECT_EQ(firsts(2), "a1 b1 ");
+  EXPECT_EQ(firsts(5), "a1 b1 c1 a2 c2 ");
+  for (const int all : {0, 6, 7}) EXPECT_EQ(firsts(all), "a1 a2 a3 b1 c1 c2 ") << all;
+}
+
+TEST(PromptSetTest, ProseIsRealTextOfAboutThatLength) {
+  EXPECT_EQ(Prose(0), "");
+  EXPECT_NEAR(static_cast<double>(Prose(2000).size()), 8400, 200);
+  EXPECT_GT(Prose(8000).size(), 30000u);
+  EXPECT_TRUE(Prose(8000).starts_with(Prose(100)));
+  EXPECT_GE(MaxProseTokens(), 8192);
 }
 
 }  // namespace

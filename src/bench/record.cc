@@ -71,8 +71,8 @@ std::vector<BenchStep> StepsOf(const BenchAnswer& answer) {
   for (const Json& each : list) {
     if (!each.is_array() || each.size() != 4) continue;
     BenchStep step = {TextOf(each[0]), CountOf(each[1]), CountOf(each[2]), NumberOf(each[3])};
-    constexpr int kLongest = 1024;
-    if (step.drafted > kLongest) continue;
+    constexpr int kMaxDrafted = 1024;  // more is not a step of any real server
+    if (step.drafted > kMaxDrafted) continue;
     step.accepted = std::min(step.accepted, step.drafted);
     steps.push_back(std::move(step));
   }

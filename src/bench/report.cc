@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// JSON has no NaN; four digits are enough for a picture.
+// JSON has no NaN; four decimal places are enough for a plot.
 Json Number(double value) {
   if (!std::isfinite(value)) return nullptr;
   return value == 0 ? Json(0) : Json(std::round(value * 1e4) / 1e4);
@@ -30,8 +30,8 @@ Json SpeedUpsJson(const BenchSummary& summary, Json* speeds) {
       speed_ups.push_back({{"variant", variant.name},
                            {"slice", slice.name},
                            {"median", Number(slice.speed_up.median)},
-                           {"low", Number(slice.speed_up_sure.low)},
-                           {"high", Number(slice.speed_up_sure.high)},
+                           {"low", Number(slice.speed_up_interval.low)},
+                           {"high", Number(slice.speed_up_interval.high)},
                            {"p10", Number(slice.speed_up.p10)},
                            {"p90", Number(slice.speed_up.p90)},
                            {"count", slice.speed_up.count}});
@@ -41,43 +41,45 @@ Json SpeedUpsJson(const BenchSummary& summary, Json* speeds) {
 }
 
 Json RequestsJson(const std::vector<BenchRecord>& records, const std::string& first) {
-  std::map<BenchQuestion, double> plain;
+  std::map<BenchQuestion, double> first_speeds;
   for (const BenchRecord& record : records) {
-    if (record.variant == first && record.error.empty()) plain[record.question] = record.answer.TokensPerSecond();
+    if (record.variant != first || !record.error.empty()) continue;
+    first_speeds[record.question] = record.answer.TokensPerSecond();
   }
   Json requests = Json::array();
   for (const BenchRecord& record : records) {
     if (record.variant == first || !record.error.empty()) continue;
     const int drafted = CountOf(Field(record.answer.timings, "draft_n"));
     const int accepted = CountOf(Field(record.answer.timings, "draft_n_accepted"));
-    const auto found = plain.find(record.question);
-    const double of_plain = found == plain.end() ? 0 : found->second;
+    const auto found = first_speeds.find(record.question);
+    const double first_speed = found == first_speeds.end() ? 0 : found->second;
     const double speed = record.answer.TokensPerSecond();
     requests.push_back({{"variant", record.variant},
                         {"category", record.category},
                         {"prompt", record.question.prompt + 1},
                         {"acceptance", drafted > 0 ? Number(1.0 * accepted / drafted) : Json()},
-                        {"speed_up", of_plain > 0 ? Number(speed / of_plain) : Json()},
+                        {"speed_up", first_speed > 0 ? Number(speed / first_speed) : Json()},
                         {"tokens_per_second", Number(speed)}});
   }
   return requests;
 }
 
-// Steps by their rows. What a step of so many would bring is known as far as drafts were that long.
+// The time of steps by their rows, and the tokens per second that drafts of that length would give with the measured
+// acceptance; null where no draft was that long.
 Json CurveJson(const BenchSummary& summary) {
-  constexpr size_t kFewest = 5;  // steps that make a point
+  constexpr size_t kMinSteps = 5;  // for a point of the plot
   Json curve = Json::array();
   for (const BenchVariantSummary& variant : summary.variants) {
-    AcceptanceByPlace all;
-    for (const auto& [drafter, by_place] : variant.by_place) all.Add(by_place);
+    AcceptanceByPosition all;
+    for (const auto& [drafter, by_position] : variant.by_position) all.Add(by_position);
     Json points = Json::array();
     double best = 0;
     for (const auto& [rows, ms] : variant.step_ms) {
-      if (ms.size() < kFewest) continue;
+      if (ms.size() < kMinSteps) continue;
       const double median = Quantile(ms, 0.5);
       double tokens = 1, survival = 1;
-      for (int place = 0; place + 1 < rows; ++place) {
-        survival *= all.Chance(static_cast<size_t>(place));
+      for (int position = 0; position + 1 < rows; ++position) {
+        survival *= all.Probability(static_cast<size_t>(position));
         tokens += survival;
       }
       const double speed = tokens / median * 1000;
@@ -115,69 +117,105 @@ Json StagesJson(const BenchSummary& summary) {
   return stages;
 }
 
-void AddPlaces(const BenchSummary& summary, Json* report) {
-  constexpr uint64_t kFewest = 5;
-  Json places = Json::array(), lengths = Json::array();
+void AddPositions(const BenchSummary& summary, Json* report) {
+  constexpr uint64_t kMinObservations = 5;
+  Json positions = Json::array(), lengths = Json::array();
   for (const BenchVariantSummary& variant : summary.variants) {
-    for (const auto& [drafter, by_place] : variant.by_place) {
-      for (size_t place = 0; by_place.Asked(place) >= kFewest; ++place) {
-        places.push_back({{"variant", variant.name},
-                          {"drafter", drafter},
-                          {"place", place + 1},
-                          {"chance", Number(by_place.Chance(place))},
-                          {"asked", by_place.Asked(place)}});
+    for (const auto& [drafter, by_position] : variant.by_position) {
+      for (size_t position = 0; by_position.Observations(position) >= kMinObservations; ++position) {
+        positions.push_back({{"variant", variant.name},
+                             {"drafter", drafter},
+                             {"position", position + 1},
+                             {"probability", Number(by_position.Probability(position))},
+                             {"observations", by_position.Observations(position)}});
       }
-      for (size_t length = 0; length < by_place.lengths().size(); ++length) {
-        const uint64_t count = by_place.lengths()[length];
+      for (size_t length = 0; length < by_position.lengths().size(); ++length) {
+        const uint64_t count = by_position.lengths()[length];
         if (count == 0) continue;
         lengths.push_back({{"variant", variant.name}, {"drafter", drafter}, {"length", length}, {"count", count}});
       }
     }
   }
-  (*report)["places"] = std::move(places);
+  (*report)["positions"] = std::move(positions);
   (*report)["lengths"] = std::move(lengths);
 }
 
-// An answer with many tokens that were foreseen and many that were not, and not too long to look at.
-Json TimelineJson(const std::vector<BenchRecord>& records) {
-  constexpr size_t kMostTokens = 160;
-  constexpr int kStepsInALine = 12;
+// The answer that shows best what drafting does: many tokens that drafters proposed and many that they did not, and
+// short enough to be drawn. Null if no answer has both.
+const BenchRecord* AnswerForTimeline(const std::vector<BenchRecord>& records) {
+  constexpr size_t kMaxTokens = 160;
   const BenchRecord* best = nullptr;
-  int most = 0;
+  int best_score = 0;
   for (const BenchRecord& record : records) {
     const int accepted = CountOf(Field(record.answer.timings, "draft_n_accepted"));
-    const int of_interest = std::min(accepted, record.answer.tokens - accepted);
-    if (record.answer.provenance.is_array() && record.answer.provenance.size() <= kMostTokens && of_interest > most) {
+    const int score = std::min(accepted, record.answer.tokens - accepted);
+    const Json& provenance = record.answer.provenance;
+    if (provenance.is_array() && provenance.size() <= kMaxTokens && score > best_score) {
       best = &record;
-      most = of_interest;
+      best_score = score;
     }
   }
-  if (best == nullptr) return nullptr;
-  const Json& provenance = best->answer.provenance;
-  const std::vector<BenchStep> steps = StepsOf(best->answer);
+  return best;
+}
+
+Json TimelineJson(const BenchRecord& record) {
+  constexpr int kStepsPerLine = 12;
+  const Json& provenance = record.answer.provenance;
   Json tokens = Json::array();
   size_t next = 0;
-  double now = 0, line_start = 0;
-  int line = 0, in_line = 0;
-  const auto add = [&](int count, double ms) {
+  double now = 0, line_start = 0;  // ms since the first token
+  int line = 0, steps_in_line = 0;
+  const auto add_step = [&](int count, double ms) {
     for (int i = 0; i < count && next < provenance.size(); ++i, ++next) {
       const std::string drafter = TextOf(Field(provenance[next], "drafter"));
       tokens.push_back({{"text", TextOf(Field(provenance[next], "text"))},
-                        {"drafter", drafter.empty() ? "nobody" : drafter},
+                        {"drafter", drafter.empty() ? "none" : drafter},
                         {"line", line},
                         {"at", Number(now)},
                         {"start", Number(now - line_start + ms * i / count)},
                         {"end", Number(now - line_start + ms * (i + 1) / count)}});
     }
     now += ms;
-    if (++in_line < kStepsInALine) return;
-    in_line = 0;
+    if (++steps_in_line < kStepsPerLine) return;
+    steps_in_line = 0;
     ++line;
     line_start = now;
   };
-  add(1, 0);
-  for (const BenchStep& step : steps) add(step.accepted + 1, step.ms);
-  return {{"variant", best->variant}, {"prompt", best->question.prompt}, {"tokens", std::move(tokens)}};
+  add_step(1, 0);  // the first token comes with the prompt
+  for (const BenchStep& step : StepsOf(record.answer)) add_step(step.accepted + 1, step.ms);
+  return {{"variant", record.variant}, {"prompt", record.question.prompt}, {"tokens", std::move(tokens)}};
+}
+
+Json LatencyJson(const BenchVariantSummary& variant, const BenchHeading& heading) {
+  const auto peak = heading.peak_bytes.find(variant.name);
+  return {{"variant", variant.name},
+          {"first_token_ms", Number(variant.first_token.median * 1000)},
+          {"first_token_p90_ms", Number(variant.first_token.p90 * 1000)},
+          {"gap_ms", Number(variant.gap_median * 1000)},
+          {"gap_p90_ms", Number(variant.gap_p90 * 1000)},
+          {"gap_p99_ms", Number(variant.gap_p99 * 1000)},
+          {"joules_per_token", variant.joules_per_token < 0 ? Json() : Number(variant.joules_per_token)},
+          {"peak_mb", peak == heading.peak_bytes.end() ? Json() : Number(peak->second / 1e6)},
+          {"failed", variant.failed}};
+}
+
+void AddTextComparisons(const BenchSummary& summary, const BenchHeading& heading, Json* report) {
+  Json parity = Json::array(), concurrency_parity = Json::array();
+  for (const BenchVariantSummary& variant : summary.variants) {
+    if (const TextComparison& texts = variant.with_first; texts.compared > 0) {
+      const auto found = heading.explained.find(variant.name);
+      parity.push_back({{"variant", variant.name},
+                        {"compared", texts.compared},
+                        {"identical", texts.identical},
+                        {"first", found == heading.explained.end() ? "" : found->second}});
+    }
+    if (const TextComparison& texts = variant.with_lowest_concurrency; texts.compared > 0) {
+      concurrency_parity.push_back(
+          {{"variant", variant.name}, {"compared", texts.compared}, {"identical", texts.identical}});
+    }
+  }
+  (*report)["parity"] = std::move(parity);
+  (*report)["concurrency_parity"] = std::move(concurrency_parity);
 }
 
 void Replace(std::string* page, std::string_view mark, std::string_view text) {
@@ -193,48 +231,34 @@ Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& rec
                  {"machine", heading.machine},
                  {"version", heading.version},
                  {"command", heading.command}};
-  Json variants = Json::array(), speeds = Json::array(), parity = Json::array(), latency = Json::array();
+  Json variants = Json::array(), speeds = Json::array(), latency = Json::array();
   for (const BenchVariantSummary& variant : summary.variants) {
     variants.push_back(variant.name);
-    const auto peak = heading.peak_bytes.find(variant.name);
-    latency.push_back({{"variant", variant.name},
-                       {"first_token_ms", Number(variant.first_token.median * 1000)},
-                       {"first_token_p90_ms", Number(variant.first_token.p90 * 1000)},
-                       {"gap_ms", Number(variant.gap_median * 1000)},
-                       {"gap_p90_ms", Number(variant.gap_p90 * 1000)},
-                       {"gap_p99_ms", Number(variant.gap_p99 * 1000)},
-                       {"joules_per_token", variant.joules_per_token < 0 ? Json() : Number(variant.joules_per_token)},
-                       {"peak_mb", peak == heading.peak_bytes.end() ? Json() : Number(peak->second / 1e6)},
-                       {"failed", variant.failed}});
-    if (variant.compared == 0) continue;
-    const auto found = heading.explained.find(variant.name);
-    parity.push_back({{"variant", variant.name},
-                      {"compared", variant.compared},
-                      {"identical", variant.identical},
-                      {"first", found == heading.explained.end() ? "" : found->second}});
+    latency.push_back(LatencyJson(variant, heading));
   }
   report["variants"] = std::move(variants);
   report["speed_ups"] = SpeedUpsJson(summary, &speeds);
   report["speeds"] = std::move(speeds);
-  report["parity"] = std::move(parity);
   report["latency"] = std::move(latency);
+  AddTextComparisons(summary, heading, &report);
   report["requests"] = RequestsJson(records, summary.variants.empty() ? std::string() : summary.variants.front().name);
   report["curve"] = CurveJson(summary);
   report["stages"] = StagesJson(summary);
-  AddPlaces(summary, &report);
-  report["timeline"] = TimelineJson(records);
-  Json& predicted = report["predictions"] = Json::array();
+  AddPositions(summary, &report);
+  const BenchRecord* shown = AnswerForTimeline(records);
+  report["timeline"] = shown == nullptr ? Json() : TimelineJson(*shown);
+  Json& predictions = report["predictions"] = Json::array();
   for (const BenchPrediction& prediction : heading.predictions) {
-    predicted.push_back({{"variant", prediction.variant},
-                         {"predicted", Number(prediction.predicted)},
-                         {"measured", Number(prediction.measured)}});
+    predictions.push_back({{"variant", prediction.variant},
+                           {"predicted", Number(prediction.predicted)},
+                           {"measured", Number(prediction.measured)}});
   }
   return report;
 }
 
 std::string ReportPage(const Json& report) {
   std::string page(EmbeddedReportPage());
-  // To a page "<" may be the end of the script, or of the page.
+  // In a page, "<" could begin a tag that ends the script.
   std::string data = DumpJson(report);
   for (size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
   Replace(&page, "/*DATA*/", data);

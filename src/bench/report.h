@@ -1,4 +1,4 @@
-// The report of a benchmark: one page that works offline, with plots to look into.
+// The report of a benchmark: one HTML page that works offline, with interactive plots.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// All that the page shows.
+// All data that the page shows.
 Json ReportJson(const BenchHeading& heading, const std::vector<BenchRecord>& records, const BenchSummary& summary);
 
 std::string ReportPage(const Json& report);

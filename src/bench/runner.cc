@@ -9,9 +9,9 @@
 namespace outrider {
 namespace {
 
-constexpr int kMostFailures = 3;  // in a row
+constexpr int kMaxFailures = 3;  // of one variant in a row
 
-// All turns of one prompt, one after the other.
+// Asks all turns of one prompt, one after the other, from `question`'s turn on.
 std::vector<BenchRecord> Converse(const BenchPlan& plan, const BenchVariant& variant, BenchQuestion question,
                                   const std::atomic<bool>& stop) {
   const BenchPrompt& prompt = plan.prompts[static_cast<size_t>(question.prompt)];
@@ -36,6 +36,56 @@ std::vector<BenchRecord> Converse(const BenchPlan& plan, const BenchVariant& var
   return records;
 }
 
+// Questions that are asked at the same time: the first turns of their conversations.
+using Group = std::vector<BenchQuestion>;
+
+std::vector<Group> GroupsOf(const BenchPlan& plan) {
+  std::vector<Group> groups;
+  const int prompts = static_cast<int>(plan.prompts.size());
+  for (int run = 0; run < plan.runs; ++run) {
+    for (const double temperature : plan.temperatures) {
+      for (const int context : plan.contexts) {
+        for (const int concurrency : plan.concurrencies) {
+          for (int first = 0; first < prompts; first += concurrency) {
+            Group& group = groups.emplace_back();
+            for (int prompt = first; prompt < std::min(prompts, first + concurrency); ++prompt) {
+              group.push_back({prompt, 0, run, temperature, context, concurrency});
+            }
+          }
+        }
+      }
+    }
+  }
+  return groups;
+}
+
+// The energy of the whole group is shared out by tokens.
+std::vector<BenchRecord> AskTogether(const BenchPlan& plan, const BenchVariant& variant, const Group& group,
+                                     EnergyMeter& energy, const std::atomic<bool>& stop) {
+  std::vector<std::vector<BenchRecord>> conversations(group.size());
+  const double joules_before = energy.Joules();
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < group.size(); ++i) {
+    threads.emplace_back([&, i] { conversations[i] = Converse(plan, variant, group[i], stop); });
+  }
+  conversations[0] = Converse(plan, variant, group[0], stop);
+  for (std::thread& thread : threads) thread.join();
+  const double joules = joules_before < 0 ? -1 : energy.Joules() - joules_before;
+
+  std::vector<BenchRecord> records;
+  double tokens = 0;
+  for (std::vector<BenchRecord>& conversation : conversations) {
+    for (BenchRecord& record : conversation) {
+      tokens += record.answer.tokens;
+      records.push_back(std::move(record));
+    }
+  }
+  for (BenchRecord& record : records) {
+    if (joules >= 0 && tokens > 0) record.joules = joules * record.answer.tokens / tokens;
+  }
+  return records;
+}
+
 }  // namespace
 
 size_t BenchPlan::Requests() const {
@@ -56,7 +106,7 @@ BenchRequest RequestFor(const BenchPlan& plan, const BenchQuestion& question, co
     std::string said = prompt.turns[at];
     if (turn == 0 && question.context > 0) {
       said = fmt::format("Here is a text.\n\n{}\n\nThat was the text. Now to something else.\n\n{}",
-                         Depth(question.context), said);
+                         Prose(question.context), said);
     }
     request.messages.push_back({"user", std::move(said)});
     if (turn < question.turn) request.messages.push_back({"assistant", at < answers.size() ? answers[at] : ""});
@@ -72,8 +122,8 @@ Status WarmUp(const BenchPlan& plan) {
     const auto answer = variant.endpoint->Ask(request);
     if (!answer.ok()) return Unavailable(fmt::format("'{}': {}", variant.name, answer.status().message()));
     if (answer->tokens == 0) {
-      return Unavailable(
-          fmt::format("'{}' does not tell how many tokens it makes (stream_options.include_usage)", variant.name));
+      return Unavailable(fmt::format("'{}' does not report how many tokens it generates (stream_options.include_usage)",
+                                     variant.name));
     }
   }
   return {};
@@ -81,54 +131,22 @@ Status WarmUp(const BenchPlan& plan) {
 
 Status RunBench(const BenchPlan& plan, EnergyMeter& energy, const std::function<void(BenchRecord)>& take,
                 const std::atomic<bool>& stop) {
-  std::map<std::string, int> failures;
-  size_t turn = 0;
-  const auto ask = [&](const BenchVariant& variant, const std::vector<BenchQuestion>& together) -> Status {
-    std::vector<std::vector<BenchRecord>> records(together.size());
-    const double before = energy.Joules();
-    std::vector<std::thread> threads;
-    for (size_t i = 1; i < together.size(); ++i) {
-      threads.emplace_back([&, i] { records[i] = Converse(plan, variant, together[i], stop); });
-    }
-    records[0] = Converse(plan, variant, together[0], stop);
-    for (std::thread& thread : threads) thread.join();
-    const double joules = before < 0 ? -1 : energy.Joules() - before;
-    double tokens = 0;
-    for (const auto& each : records) {
-      for (const BenchRecord& record : each) tokens += record.answer.tokens;
-    }
-    Status status;
-    for (auto& each : records) {
-      for (BenchRecord& record : each) {
-        if (joules >= 0 && tokens > 0) record.joules = joules * record.answer.tokens / tokens;
+  std::map<std::string, int> failures;  // in a row, by variant
+  size_t rotation = 0;
+  for (const Group& group : GroupsOf(plan)) {
+    for (size_t i = 0; i < plan.variants.size(); ++i) {
+      if (stop) return {};
+      const BenchVariant& variant = plan.variants[(i + rotation) % plan.variants.size()];
+      Status status;
+      for (BenchRecord& record : AskTogether(plan, variant, group, energy, stop)) {
         int& failed = failures[variant.name];
         failed = record.error.empty() ? 0 : failed + 1;
-        if (failed >= kMostFailures) status = Unavailable(fmt::format("'{}': {}", variant.name, record.error));
+        if (failed >= kMaxFailures) status = Unavailable(fmt::format("'{}': {}", variant.name, record.error));
         take(std::move(record));
       }
+      if (!status.ok()) return status;
     }
-    return status;
-  };
-  for (int run = 0; run < plan.runs; ++run) {
-    for (const double temperature : plan.temperatures) {
-      for (const int context : plan.contexts) {
-        for (const int concurrency : plan.concurrencies) {
-          for (size_t first = 0; first < plan.prompts.size(); first += static_cast<size_t>(concurrency)) {
-            std::vector<BenchQuestion> together;
-            const size_t end = std::min(plan.prompts.size(), first + static_cast<size_t>(concurrency));
-            for (size_t prompt = first; prompt < end; ++prompt) {
-              together.push_back({static_cast<int>(prompt), 0, run, temperature, context, concurrency});
-            }
-            for (size_t i = 0; i < plan.variants.size(); ++i) {
-              if (stop) return {};
-              const BenchVariant& variant = plan.variants[(i + turn) % plan.variants.size()];
-              if (Status status = ask(variant, together); !status.ok()) return status;
-            }
-            ++turn;
-          }
-        }
-      }
-    }
+    ++rotation;
   }
   return {};
 }

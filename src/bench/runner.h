@@ -1,5 +1,5 @@
 // The runs of a benchmark: every question goes to every variant before the next question, in rotating order, so that
-// whatever the machine does meanwhile happens to all of them alike.
+// whatever else the machine does affects all variants alike.
 #pragma once
 
 #include <atomic>
@@ -36,11 +36,12 @@ struct BenchPlan {
 // The request of a question, given the answers to the turns before it.
 BenchRequest RequestFor(const BenchPlan& plan, const BenchQuestion& question, const std::vector<std::string>& answers);
 
-// A short answer of each variant, which nobody measures.
+// Asks each variant for a short answer that is not measured.
 Status WarmUp(const BenchPlan& plan);
 
-// Calls `take` with each record, from one thread at a time. A request that fails is a record with an error; a variant
-// that fails several times in a row ends the bench, with its error. Ends early, without an error, when `stop` is set.
+// Calls `take` with each record, from one thread at a time. A request that fails becomes a record with an error; if a
+// variant fails several times in a row, the benchmark ends with that error. Ends early, without an error, when `stop`
+// is set.
 Status RunBench(const BenchPlan& plan, EnergyMeter& energy, const std::function<void(BenchRecord)>& take,
                 const std::atomic<bool>& stop);
 

@@ -29,7 +29,7 @@ class FakeEndpoint : public Endpoint {
     answer.seconds = 2;
     return answer;
   }
-  Result<std::vector<TokenChances>> AskChances(const BenchRequest&) override { return std::vector<TokenChances>(); }
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest&) override { return std::vector<RankedToken>(); }
   Status WaitUntilReady(Duration) override { return {}; }
 
   bool broken = false;
@@ -118,19 +118,19 @@ TEST(RunnerTest, StopsWhenTold) {
   EXPECT_EQ(f.records.size(), 4u);
 }
 
-// Whatever else the machine does, for both of them.
+// What else the machine does, which slows down both servers alike.
 struct Machine {
   double Next() {
-    mood = 0.8 * mood + 0.1 * normal(random);
-    return mood + 0.05 * normal(random);
+    load = 0.8 * load + 0.1 * normal(random);
+    return load + 0.05 * normal(random);
   }
 
   std::mt19937 random;
   std::normal_distribution<double> normal;
-  double mood = 0;
+  double load = 0;
 };
 
-// Answers with a speed of its own, and the machine's mood in it.
+// Answers with a speed of its own, reduced by the load of the machine.
 class SimulatedServer : public Endpoint {
  public:
   SimulatedServer(Machine* machine, std::vector<double> speeds) : machine_(machine), speeds_(std::move(speeds)) {}
@@ -143,7 +143,7 @@ class SimulatedServer : public Endpoint {
     answer.seconds = 0.5 + 100 / (speeds_[prompt] * std::exp(machine_->Next()));
     return answer;
   }
-  Result<std::vector<TokenChances>> AskChances(const BenchRequest&) override { return std::vector<TokenChances>(); }
+  Result<std::vector<RankedToken>> AskProbabilities(const BenchRequest&) override { return std::vector<RankedToken>(); }
   Status WaitUntilReady(Duration) override { return {}; }
 
  private:
@@ -174,7 +174,7 @@ TEST(RunnerTest, ABenchRecoversAKnownRatio) {
     ASSERT_TRUE(RunBench(
                     plan, energy, [&](BenchRecord record) { records.push_back(std::move(record)); }, stop)
                     .ok());
-    held += SummariseRecords(records).variants[1].slices[0].speed_up_sure.holds(1.6) ? 1 : 0;
+    held += SummariseRecords(records).variants[1].slices[0].speed_up_interval.Contains(1.6) ? 1 : 0;
   }
   EXPECT_GE(held, 0.95 * kBenches);
 }

@@ -10,7 +10,7 @@ bool SseReader::Feed(std::string_view bytes) {
     line_.clear();
   }
   line_ += bytes;
-  return line_.size() + data_.size() <= kMostBytes;
+  return line_.size() + data_.size() <= kMaxBytes;
 }
 
 void SseReader::TakeLine(std::string_view line) {

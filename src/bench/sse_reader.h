@@ -1,4 +1,4 @@
-// SseReader: the data of server-sent events, out of the bytes of an answer as they come.
+// SseReader: the data of server-sent events, out of the bytes of an answer as they arrive.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ class SseReader {
  public:
   explicit SseReader(std::function<void(std::string_view data)> take) : take_(std::move(take)) {}
 
-  // Calls `take` with the data of each event that ends in these bytes. False, for good, if an event is longer than any
-  // honest one.
+  // Calls `take` with the data of each event that ends in these bytes. False, from then on, if an event is longer than
+  // any honest one.
   bool Feed(std::string_view bytes);
 
  private:
   void TakeLine(std::string_view line);
 
-  static constexpr size_t kMostBytes = 16 << 20;
+  static constexpr size_t kMaxBytes = 16 << 20;
 
   const std::function<void(std::string_view)> take_;
   std::string line_;  // not ended yet

@@ -10,16 +10,17 @@ namespace outrider {
 namespace {
 
 constexpr int kResamples = 2000;
-constexpr size_t kFewestGroups = 6;  // with fewer, all of them lie on one side of the truth in more than 5 of 100 cases
-constexpr double kTail95 = 2.15;     // standard deviations: 1.96, and a tenth more since medians of few values jump
+constexpr size_t kMinGroups = 6;  // with fewer, all lie on one side of the true value in more than 5 of 100 cases
+constexpr double kTail95 =
+    2.15;  // standard deviations: 1.96, and a tenth more because medians of few values are discrete
 
 double NormalTail(double deviations) {
   return std::erfc(deviations / std::sqrt(2.0)) / 2;
 }
 
-// Which share of resampled medians to leave out at each end. Resampling few groups understates how much other groups
-// would differ: by a factor of sqrt(n / (n - 1)), and by taking a normal distribution for Student's, whose tail is
-// Cornish and Fisher's series in 1 / (n - 1).
+// The share of resampled medians to leave out at each end. Resampling few groups understates how much other groups
+// would differ, by a factor of sqrt(n / (n - 1)) and by assuming a normal distribution where Student's applies. The
+// quantile of the latter comes from Cornish and Fisher's series in 1 / (n - 1).
 double TailOf(size_t groups) {
   const double freedom = static_cast<double>(groups - 1);
   const double z = kTail95, z3 = z * z * z, z5 = z3 * z * z;
@@ -49,7 +50,7 @@ Interval MedianInterval(std::span<const double> values, std::span<const int> gro
   }
   std::vector<const std::vector<double>*> all;
   for (const auto& [group, members] : by_group) all.push_back(&members);
-  if (all.size() < kFewestGroups)
+  if (all.size() < kMinGroups)
     return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   std::mt19937_64 random(seed);
   std::vector<double> medians, sample;
@@ -65,34 +66,35 @@ Interval MedianInterval(std::span<const double> values, std::span<const int> gro
   return {Quantile(medians, tail), Quantile(medians, 1 - tail)};
 }
 
-void AcceptanceByPlace::Observe(int drafted, int accepted) {
+void AcceptanceByPosition::Observe(int drafted, int accepted) {
   const auto length = static_cast<size_t>(std::clamp(accepted, 0, std::max(drafted, 0)));
   if (lengths_.size() <= length) lengths_.resize(length + 1);
   ++lengths_[length];
-  const size_t asked = std::min(length + 1, static_cast<size_t>(std::max(drafted, 0)));
-  if (asked_.size() < asked) {
-    asked_.resize(asked);
-    right_.resize(asked);
+  // All accepted positions and the first rejected one, if any, were observed; what follows a rejection was not.
+  const size_t observed = std::min(length + 1, static_cast<size_t>(std::max(drafted, 0)));
+  if (observed_.size() < observed) {
+    observed_.resize(observed);
+    accepted_.resize(observed);
   }
-  for (size_t place = 0; place < asked; ++place) {
-    ++asked_[place];
-    right_[place] += place < length ? 1 : 0;
+  for (size_t position = 0; position < observed; ++position) {
+    ++observed_[position];
+    accepted_[position] += position < length ? 1 : 0;
   }
 }
 
-void AcceptanceByPlace::Add(const AcceptanceByPlace& other) {
+void AcceptanceByPosition::Add(const AcceptanceByPosition& other) {
   const auto add = [](std::vector<uint64_t>& to, const std::vector<uint64_t>& from) {
     to.resize(std::max(to.size(), from.size()));
     for (size_t i = 0; i < from.size(); ++i) to[i] += from[i];
   };
   add(lengths_, other.lengths_);
-  add(asked_, other.asked_);
-  add(right_, other.right_);
+  add(observed_, other.observed_);
+  add(accepted_, other.accepted_);
 }
 
-double AcceptanceByPlace::Chance(size_t place) const {
-  if (Asked(place) == 0) return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(right_[place]) / static_cast<double>(asked_[place]);
+double AcceptanceByPosition::Probability(size_t position) const {
+  if (Observations(position) == 0) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(accepted_[position]) / static_cast<double>(observed_[position]);
 }
 
 }  // namespace outrider

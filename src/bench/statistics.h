@@ -1,8 +1,8 @@
-// The statistics of a benchmark: what a few noisy runs say about a ratio of speeds, and how sure that is.
+// The statistics of a benchmark: what a few noisy runs say about a ratio of speeds, and with which confidence.
 //
-// Two variants are compared on the same prompts, run by run in turn, so what is compared are pairs: the machine's mood
-// of that minute is in both. A ratio is summed up by its median, since one run in which the machine was busy elsewhere
-// must not decide; its uncertainty by resampling pairs.
+// Two variants are compared on the same prompts, run by run in turn, so the values are pairs: what else the machine did
+// in that minute affects both of a pair. A ratio is summarised by its median, because one run in which the machine was
+// busy with something else must not decide; its uncertainty is found by resampling pairs.
 //
 // Pure; the same input gives the same numbers.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// Linear between the two nearest values; `share` 0 is the least, 1 the greatest. NaN if there are none.
+// Linear between the two nearest values; `share` 0 is the smallest, 1 the largest. NaN if there are none.
 double Quantile(std::vector<double> values, double share);
 
 struct Summary {
@@ -26,29 +26,31 @@ Summary Summarise(const std::vector<double>& values);
 // From `low` to `high` with 95 % confidence.
 struct Interval {
   double low = 0, high = 0;
-  bool holds(double value) const { return low <= value && value <= high; }
+  bool Contains(double value) const { return low <= value && value <= high; }
 };
 
-// Of the median of `values`: percentile bootstrap over groups, so that several runs of one prompt are not taken for
-// several prompts; a little wider the fewer groups there are (Hesterberg's expanded percentiles). `groups` says which
-// group each value is in, and is as long; empty = each its own. NaN of fewer than six groups.
+// Of the median of `values`: a percentile bootstrap over groups, so that several runs of one prompt do not count as
+// several prompts; the interval is widened when there are few groups (Hesterberg's expanded percentiles). `groups` has
+// the group of each value; empty = each value is a group of its own. NaN for fewer than six groups.
 Interval MedianInterval(std::span<const double> values, std::span<const int> groups, uint64_t seed = 1);
 
-// How many drafts were accepted to each length, and how often each place was right, given that those before were.
-class AcceptanceByPlace {
+// How many drafts were accepted up to each length, and how often the token at each position was accepted, given that
+// those before it were.
+class AcceptanceByPosition {
  public:
   void Observe(int drafted, int accepted);
-  void Add(const AcceptanceByPlace& other);
+  void Add(const AcceptanceByPosition& other);
 
-  // By length 0, 1, ….
+  // Number of drafts by accepted length 0, 1, ….
   const std::vector<uint64_t>& lengths() const { return lengths_; }
 
-  // P(right at `place` | all before right, and drafted), and how many times that was asked.
-  double Chance(size_t place) const;
-  uint64_t Asked(size_t place) const { return place < asked_.size() ? asked_[place] : 0; }
+  // P(the token at `position` is accepted | it was drafted and all before it were accepted), and from how many drafts
+  // that is known. Positions begin with 0.
+  double Probability(size_t position) const;
+  uint64_t Observations(size_t position) const { return position < observed_.size() ? observed_[position] : 0; }
 
  private:
-  std::vector<uint64_t> lengths_, asked_, right_;
+  std::vector<uint64_t> lengths_, observed_, accepted_;
 };
 
 }  // namespace outrider

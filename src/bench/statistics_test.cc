@@ -46,7 +46,7 @@ TEST(StatisticsTest, IntervalsHoldTheTruthAsOftenAsTheySay) {
       std::mt19937 random(bench);
       std::vector<double> ratios;
       for (int i = 0; i < 40; ++i) ratios.push_back(std::lognormal_distribution<double>(std::log(1.7), spread)(random));
-      held += MedianInterval(ratios, {}, bench + 1).holds(1.7) ? 1 : 0;
+      held += MedianInterval(ratios, {}, bench + 1).Contains(1.7) ? 1 : 0;
     }
     EXPECT_GE(held, kBenches * 0.90) << spread;
     EXPECT_LE(held, kBenches * 0.99) << spread;
@@ -68,23 +68,23 @@ TEST(StatisticsTest, RunsOfOnePromptAreOneObservation) {
         groups.push_back(prompt);
       }
     }
-    held += MedianInterval(ratios, groups, bench + 1).holds(1.7) ? 1 : 0;
-    held_without_groups += MedianInterval(ratios, {}, bench + 1).holds(1.7) ? 1 : 0;
+    held += MedianInterval(ratios, groups, bench + 1).Contains(1.7) ? 1 : 0;
+    held_without_groups += MedianInterval(ratios, {}, bench + 1).Contains(1.7) ? 1 : 0;
   }
   EXPECT_GE(held, 92);
   EXPECT_LE(held_without_groups, 70);
 }
 
-TEST(StatisticsTest, AcceptanceByPlaceIsConditional) {
-  AcceptanceByPlace acceptance;
+TEST(StatisticsTest, AcceptanceByPositionIsConditional) {
+  AcceptanceByPosition acceptance;
   for (int i = 0; i < 10; ++i) acceptance.Observe(4, 4);
   for (int i = 0; i < 10; ++i) acceptance.Observe(4, 1);
   for (int i = 0; i < 20; ++i) acceptance.Observe(2, 0);
-  EXPECT_DOUBLE_EQ(acceptance.Chance(0), 0.5);
-  EXPECT_DOUBLE_EQ(acceptance.Chance(1), 0.5);
-  EXPECT_DOUBLE_EQ(acceptance.Chance(2), 1);
-  EXPECT_TRUE(std::isnan(acceptance.Chance(4)));
-  EXPECT_EQ(acceptance.Asked(1), 20u);
+  EXPECT_DOUBLE_EQ(acceptance.Probability(0), 0.5);
+  EXPECT_DOUBLE_EQ(acceptance.Probability(1), 0.5);
+  EXPECT_DOUBLE_EQ(acceptance.Probability(2), 1);
+  EXPECT_TRUE(std::isnan(acceptance.Probability(4)));
+  EXPECT_EQ(acceptance.Observations(1), 20u);
   EXPECT_EQ(acceptance.lengths(), (std::vector<uint64_t>{20, 10, 0, 0, 10}));
 }
 

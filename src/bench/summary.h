@@ -1,7 +1,7 @@
-// What the records of a benchmark come to.
+// The numbers that the records of a benchmark amount to.
 //
-// Speeds are those of generating, without the prompt and the first token, which have a number of their own. Each
-// variant is compared with the first one, question by question.
+// Speeds are those of generating, without the prompt and the first token, which are measured separately. Each variant
+// is compared with the first one, question by question.
 //
 // Pure; the same records give the same numbers.
 #pragma once
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -17,18 +18,25 @@
 
 namespace outrider {
 
-// Some of a variant's answers: those of one category, at one temperature, ….
+// A subset of a variant's answers: those of one category, at one temperature, ….
 struct BenchSlice {
-  std::string name;        // "all", "code", "temperature 0.8", …
-  double prompt_tokens;    // median
-  Summary speed;           // tokens a second
-  Summary speed_up;        // over the same questions' answers of the first variant
-  Interval speed_up_sure;  // of its median
+  std::string name;            // "all", "code", "temperature 0.8", …
+  double prompt_tokens;        // median
+  Summary speed;               // tokens per second
+  Summary speed_up;            // over the first variant's answers to the same questions
+  Interval speed_up_interval;  // of the median, with 95 % confidence
 };
 
 struct BenchDifference {
   BenchQuestion question;
-  size_t position = 0;  // bytes that both texts have
+  size_t position = 0;  // bytes that both texts have in common
+};
+
+// Texts that should be the same.
+struct TextComparison {
+  int compared = 0, identical = 0;
+  std::vector<BenchDifference> differences;           // the first of each conversation
+  bool Differs(const BenchQuestion& question) const;  // at this turn of its conversation or before
 };
 
 struct BenchVariantSummary {
@@ -40,13 +48,15 @@ struct BenchVariantSummary {
   uint64_t tokens = 0;
   double joules_per_token = -1;  // -1 = not known
 
-  int compared = 0, identical = 0;                    // texts, with the first variant
-  std::vector<BenchDifference> differences;           // the first of each conversation
-  bool Differs(const BenchQuestion& question) const;  // at this turn of its conversation or before
+  TextComparison with_first;  // with the first variant's answers to the same questions; empty for the first itself
 
-  // If the server tells:
+  // Its answers at higher concurrencies with its own at the lowest: whether text depends on other requests. Empty if
+  // only one concurrency was measured.
+  TextComparison with_lowest_concurrency;
+
+  // Only from servers that report it:
   std::map<std::string, std::pair<uint64_t, uint64_t>> drafters;  // tokens verified, accepted
-  std::map<std::string, AcceptanceByPlace> by_place;              // by drafter
+  std::map<std::string, AcceptanceByPosition> by_position;        // by drafter
   std::map<std::string, double> stages;                           // seconds, over all answers
   std::map<int, std::vector<double>> step_ms;                     // by rows
 };
@@ -56,8 +66,5 @@ struct BenchSummary {
 };
 
 BenchSummary SummariseRecords(const std::vector<BenchRecord>& records);
-
-// For a terminal.
-std::string SummaryTable(const BenchSummary& summary);
 
 }  // namespace outrider

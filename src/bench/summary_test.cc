@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/summary_table.h"
+
 namespace outrider {
 namespace {
 
@@ -52,12 +54,12 @@ TEST(SummaryTest, TellsWhereTextsDiffer) {
   records.push_back(Record("auto", 2, 1));
   records.back().error = "gone";
   const BenchVariantSummary variant = SummariseRecords(records).variants[1];
-  EXPECT_EQ(variant.compared, 2);
-  EXPECT_EQ(variant.identical, 1);
+  EXPECT_EQ(variant.with_first.compared, 2);
+  EXPECT_EQ(variant.with_first.identical, 1);
   EXPECT_EQ(variant.failed, 1);
-  ASSERT_EQ(variant.differences.size(), 1u);
-  EXPECT_EQ(variant.differences[0].position, 4u);
-  EXPECT_EQ(variant.differences[0].question.prompt, 1);
+  ASSERT_EQ(variant.with_first.differences.size(), 1u);
+  EXPECT_EQ(variant.with_first.differences[0].position, 4u);
+  EXPECT_EQ(variant.with_first.differences[0].question.prompt, 1);
   EXPECT_NE(SummaryTable(SummariseRecords(records)).find("differs from 'plain' in 1 of 2"), std::string::npos);
 
   // What follows in the same conversation is an answer to something else.
@@ -65,8 +67,42 @@ TEST(SummaryTest, TellsWhereTextsDiffer) {
     records.push_back(Record(name, 1, 1, std::string(name) + " goes on"));
     records.back().question.turn = 1;
   }
-  EXPECT_EQ(SummariseRecords(records).variants[1].compared, 2);
-  EXPECT_EQ(SummariseRecords(records).variants[1].differences.size(), 1u);
+  EXPECT_EQ(SummariseRecords(records).variants[1].with_first.compared, 2);
+  EXPECT_EQ(SummariseRecords(records).variants[1].with_first.differences.size(), 1u);
+}
+
+TEST(SummaryTest, TellsWhetherTextDependsOnConcurrency) {
+  std::vector<BenchRecord> records;
+  for (const char* name : {"plain", "auto"}) {
+    for (const int concurrency : {1, 4}) {
+      for (int prompt = 0; prompt < 3; ++prompt) {
+        // "auto" says something else to prompt 2 in company, and so does plain: the comparison with plain is blind to
+        // it.
+        records.push_back(Record(name, prompt, 1, prompt == 2 && concurrency == 4 ? "another" : "the same"));
+        records.back().question.concurrency = concurrency;
+      }
+    }
+  }
+  const BenchSummary summary = SummariseRecords(records);
+  EXPECT_EQ(summary.variants[1].with_first.identical, 6);
+  for (const BenchVariantSummary& variant : summary.variants) {
+    EXPECT_EQ(variant.with_lowest_concurrency.compared, 3);
+    EXPECT_EQ(variant.with_lowest_concurrency.identical, 2);
+    ASSERT_EQ(variant.with_lowest_concurrency.differences.size(), 1u);
+    EXPECT_EQ(variant.with_lowest_concurrency.differences[0].question.prompt, 2);
+  }
+  const std::string table = SummaryTable(summary);
+  EXPECT_NE(table.find("plain     text depends on concurrency in 1 of 3 answers, first for prompt 3\n"),
+            std::string::npos)
+      << table;
+  records.pop_back();
+  records.back().answer.text = "the same";
+  EXPECT_NE(
+      SummaryTable(SummariseRecords(records)).find("auto      text independent of concurrency in all 2 answers\n"),
+      std::string::npos);
+  // With one concurrency there is nothing to compare.
+  EXPECT_EQ(SummariseRecords({records[0]}).variants[0].with_lowest_concurrency.compared, 0);
+  EXPECT_EQ(SummaryTable(SummariseRecords({records[0]})).find("concurrency"), std::string::npos);
 }
 
 TEST(SummaryTest, SaysWhenThereIsNothingToSay) {
@@ -96,7 +132,7 @@ TEST(SummaryTest, TakesWhatTheServerTells) {
   EXPECT_EQ(variant.drafters.at("suffix"), (std::pair<uint64_t, uint64_t>(10, 7)));
   EXPECT_NEAR(variant.stages.at("prefill"), 0.5, 1e-9);
   EXPECT_NEAR(variant.stages.at("wait"), record.answer.seconds - 0.75, 1e-9);
-  EXPECT_NEAR(variant.by_place.at("suffix").Chance(0), 0.5, 1e-9);
+  EXPECT_NEAR(variant.by_position.at("suffix").Probability(0), 0.5, 1e-9);
   EXPECT_EQ(variant.step_ms.at(5).size(), 2u);
   EXPECT_EQ(variant.step_ms.at(1).size(), 1u);
 }

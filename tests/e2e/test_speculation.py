@@ -331,7 +331,7 @@ class TestCheck:
         result = run_outrider("check", "-m", DRAFT_MODEL, "-md", DRAFT_MODEL, timeout=120)
         assert result.returncode == 0, result.stdout + result.stderr
         assert "Every promise holds" in result.stdout
-        for line in ("32 rows at once", "slices of 64", "beside other sequences", "after wrong drafts", "text with suffix"):
+        for line in ("32 rows at once", "slices of 64", "beside other sequences", "after rejected drafts", "text with suffix"):
             assert re.search(rf"{line}.*exact", result.stdout), result.stdout
 
     def test_says_when_one_does_not(self):

@@ -8,6 +8,7 @@
 #include "bench/report.h"
 #include "bench/sse_reader.h"
 #include "bench/summary.h"
+#include "bench/summary_table.h"
 #include "require.h"
 
 namespace outrider {

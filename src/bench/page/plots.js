@@ -20,9 +20,9 @@ function plots(report) {
   const result = [];
 
   const slices = [...new Set(report.speed_ups.map((row) => row.slice))];
-  const most = Math.max(1.1, ...report.speed_ups.map((row) => Math.max(row.median, row.high ?? 0)));
+  const widest = Math.max(1.1, ...report.speed_ups.map((row) => Math.max(row.median, row.high ?? 0)));
   result.push(
-    make("speed-up", `Speed-up over ${report.variants[0]}`, "Median of paired ratios; lines: 95 % sure; 1 = as fast", {
+    make("speed-up", `Speed-up over ${report.variants[0]}`, "Median of paired ratios; lines: 95 % confidence; 1 = as fast", {
       data: { values: report.speed_ups },
       height: { step: others.length > 1 ? 14 : 22 },
       encoding: {
@@ -33,7 +33,7 @@ function plots(report) {
         {
           mark: { type: "bar", cornerRadiusEnd: 2 },
           encoding: {
-            x: { field: "median", type: "quantitative", title: "times as fast", scale: { domain: [0, most], nice: true } },
+            x: { field: "median", type: "quantitative", title: "times as fast", scale: { domain: [0, widest], nice: true } },
             color: variantColour(others),
             tooltip: ["variant", "slice", "median", "low", "high", "p10", "p90", "count"].map((field) => ({ field, format: field === "count" ? "" : undefined })),
           },
@@ -46,14 +46,14 @@ function plots(report) {
 
   if (report.requests.some((row) => row.acceptance !== null)) {
     result.push(
-      make("acceptance", "Each answer: how often drafts were right, and what that brought", "Below the dashed line drafting cost more than it brought", {
+      make("acceptance", "Each answer: how many draft tokens were accepted, and the speed-up", "Below the dashed line drafting made the answer slower", {
         height: 320,
         layer: [
           {
             data: { values: report.requests.filter((row) => row.acceptance !== null && row.speed_up !== null) },
             mark: { type: "point", filled: true, size: 55, opacity: 0.75 },
             encoding: {
-              x: { field: "acceptance", type: "quantitative", title: "drafted tokens that were right", axis: { format: "%" }, scale: { domain: [0, 1] } },
+              x: { field: "acceptance", type: "quantitative", title: "draft tokens accepted", axis: { format: "%" }, scale: { domain: [0, 1] } },
               y: { field: "speed_up", type: "quantitative", title: "times as fast", scale: { zero: true } },
               color: variantColour(others),
               shape: { field: "category", type: "nominal", title: null },
@@ -69,7 +69,7 @@ function plots(report) {
   if (report.curve.length > 0) {
     const rows = { field: "rows", type: "quantitative", title: "rows of a step (draft + 1)", axis: { tickMinStep: 1 } };
     result.push(
-      make("cost-curve", "What a step costs, and what it brings", ["Left: median of the steps, with quartiles.", "Right: what drafts of that length would bring, by the measured acceptance; ● the best."], {
+      make("cost-curve", "The time of a step, and the speed it gives", ["Left: median of the steps, with quartiles.", "Right: speed with drafts of that length, computed from the measured acceptance; ● the best."], {
         width: undefined,
         hconcat: [
           {
@@ -86,7 +86,7 @@ function plots(report) {
             width: 290,
             height: 260,
             data: { values: report.curve.filter((row) => row.tokens_per_second !== null) },
-            encoding: { x: rows, y: { field: "tokens_per_second", type: "quantitative", title: "tokens a second", scale: { zero: true } }, color: variantColour(report.variants) },
+            encoding: { x: rows, y: { field: "tokens_per_second", type: "quantitative", title: "tokens per second", scale: { zero: true } }, color: variantColour(report.variants) },
             layer: [
               { mark: { type: "line" } },
               { transform: [{ filter: "datum.best" }], mark: { type: "point", filled: true, size: 90 }, encoding: { tooltip: ["variant", "rows", "tokens_per_second"].map((field) => ({ field })) } },
@@ -106,7 +106,7 @@ function plots(report) {
         mark: "bar",
         encoding: {
           y: { field: "variant", type: "nominal", sort: report.variants, title: null },
-          x: { field: "ms", type: "quantitative", title: "ms a token", stack: "zero" },
+          x: { field: "ms", type: "quantitative", title: "ms per token", stack: "zero" },
           color: { field: "stage", type: "nominal", title: null, sort: order, scale: { domain: order, range: palette } },
           order: { field: "order", type: "quantitative" },
           tooltip: ["variant", "stage", "ms"].map((field) => ({ field })),
@@ -115,22 +115,22 @@ function plots(report) {
     );
   }
 
-  if (report.places.length > 0) {
+  if (report.positions.length > 0) {
     result.push(
-      make("places", "Drafts: right at each place, and how long they were right", "Left: the chance that a token is right if all before it were. Right: accepted lengths", {
+      make("positions", "Acceptance at each position of a draft, and accepted lengths", "Left: the probability that a token is accepted if all before it were. Right: accepted lengths", {
         width: undefined,
         hconcat: [
           {
             width: 290,
             height: 220,
-            data: { values: report.places },
+            data: { values: report.positions },
             mark: { type: "line", point: true },
             encoding: {
-              x: { field: "place", type: "quantitative", title: "place in the draft", axis: { tickMinStep: 1 } },
-              y: { field: "chance", type: "quantitative", title: "right", axis: { format: "%" }, scale: { domain: [0, 1] } },
+              x: { field: "position", type: "quantitative", title: "position in the draft", axis: { tickMinStep: 1 } },
+              y: { field: "probability", type: "quantitative", title: "accepted", axis: { format: "%" }, scale: { domain: [0, 1] } },
               color: { field: "drafter", type: "nominal", title: null },
               ...(others.length > 1 && { strokeDash: { field: "variant", type: "nominal", title: null } }),
-              tooltip: ["variant", "drafter", "place", "chance", "asked"].map((field) => ({ field })),
+              tooltip: ["variant", "drafter", "position", "probability", "observations"].map((field) => ({ field })),
             },
           },
           {
@@ -152,7 +152,7 @@ function plots(report) {
 
   if (report.timeline) {
     result.push(
-      make("timeline", "One answer, token by token", `${report.timeline.variant}, prompt ${report.timeline.prompt + 1}: each bar is a step; tokens that came together were foreseen`, {
+      make("timeline", "One answer, token by token", `${report.timeline.variant}, prompt ${report.timeline.prompt + 1}: each bar is a step; the tokens of one step came together because a drafter proposed them`, {
         data: { values: report.timeline.tokens },
         height: { step: 15 },
         mark: { type: "bar", height: 12 },
@@ -160,7 +160,7 @@ function plots(report) {
           y: { field: "line", type: "ordinal", title: null, axis: null },
           x: { field: "start", type: "quantitative", title: "ms since the first token, of each line", axis: { grid: false } },
           x2: { field: "end" },
-          color: { field: "drafter", type: "nominal", title: "foreseen by" },
+          color: { field: "drafter", type: "nominal", title: "proposed by" },
           tooltip: ["text", "drafter", "at"].map((field) => ({ field })),
         },
       }),

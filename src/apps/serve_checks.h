@@ -1,0 +1,23 @@
+// What `outrider serve` can refuse by looking at its options, before anything is loaded. kInvalidArgument says which
+// flag is wrong.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/serve_options.h"
+#include "base/status.h"
+
+namespace outrider {
+
+// The keys of --api-key and --api-key-file. Without any, only a loopback address may be listened on, unless
+// --insecure-no-auth allows it.
+Result<std::vector<std::string>> CollectApiKeys(const ServeOptions& options);
+
+// --slot-save-path; "" is fine, too.
+Status CheckSlotDirectory(const std::string& path);
+
+// --spec and --replica.
+Status CheckSpeculation(const ServeOptions& options);
+
+}  // namespace outrider

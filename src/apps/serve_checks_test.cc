@@ -1,0 +1,71 @@
+#include "apps/serve_checks.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace outrider {
+namespace {
+
+using Keys = std::vector<std::string>;
+
+TEST(ServeChecksTest, KeysComeFromFlagsAndFromAFile) {
+  ServeOptions options;
+  options.api_keys = {"one"};
+  options.api_key_file = testing::TempDir() + "/serve_checks_keys";
+  ASSERT_TRUE(KeepFile(options.api_key_file, "two\nthree\n").ok());
+  const auto keys = CollectApiKeys(options);
+  ASSERT_TRUE(keys.ok()) << keys.status().message();
+  EXPECT_EQ(*keys, (Keys{"one", "two", "three"}));
+  options.api_key_file += ".none";
+  EXPECT_NE(CollectApiKeys(options).status().message().find(options.api_key_file), std::string::npos);
+  options.api_key_file = "";
+  options.api_keys = {"one", ""};
+  EXPECT_EQ(CollectApiKeys(options).status().message(), "--api-key is empty");
+}
+
+TEST(ServeChecksTest, OtherMachinesNeedAKeyUnlessItIsSaidThatTheyDoNot) {
+  ServeOptions options;
+  for (const char* local : {"127.0.0.1", "localhost", "::1"}) {
+    options.http.host = local;
+    EXPECT_TRUE(CollectApiKeys(options).ok()) << local;
+  }
+  for (const char* open : {"0.0.0.0", "::", "192.168.1.7", "example.com"}) {
+    options.http.host = open;
+    options.api_keys = {};
+    options.allow_no_keys = false;
+    const auto refused = CollectApiKeys(options);
+    ASSERT_FALSE(refused.ok()) << open;
+    EXPECT_NE(refused.status().message().find(open), std::string::npos);
+    options.allow_no_keys = true;
+    EXPECT_TRUE(CollectApiKeys(options).ok()) << open;
+    options.allow_no_keys = false;
+    options.api_keys = {"key"};
+    EXPECT_TRUE(CollectApiKeys(options).ok()) << open;
+  }
+}
+
+TEST(ServeChecksTest, SlotsAreSavedInADirectoryThatExists) {
+  EXPECT_TRUE(CheckSlotDirectory("").ok());
+  EXPECT_TRUE(CheckSlotDirectory(testing::TempDir()).ok());
+  EXPECT_FALSE(CheckSlotDirectory("/nowhere").ok());
+  EXPECT_FALSE(CheckSlotDirectory("/proc/self/cmdline").ok()) << "a file";
+  EXPECT_FALSE(CheckSlotDirectory(std::string(5000, 'x')).ok()) << "longer than any path";
+}
+
+TEST(ServeChecksTest, AReplicaNeedsARemoteDrafter) {
+  ServeOptions options;
+  EXPECT_TRUE(CheckSpeculation(options).ok());
+  options.replica = {"none"};
+  EXPECT_FALSE(CheckSpeculation(options).ok());
+  options.speculation.drafters = {"suffix", "remote:127.0.0.1:8090"};
+  EXPECT_TRUE(CheckSpeculation(options).ok());
+  options.http.slot_save_path = testing::TempDir();
+  EXPECT_FALSE(CheckSpeculation(options).ok()) << "a slot's state is that of one copy";
+  options = ServeOptions();
+  options.speculation.drafters = {"suffix,suffix"};
+  EXPECT_FALSE(CheckSpeculation(options).ok());
+}
+
+}  // namespace
+}  // namespace outrider
