@@ -148,26 +148,27 @@ class LlamaCompletionWriter : public ResponseWriter {
 
 }  // namespace
 
-Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context) {
-  Call call;
+Result<ParsedRequest> ParseLlamaCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
+  ParsedRequest request;
+  request.generation.owner = owner;
   LlamaOptions options;
   FieldReader fields(body);
   fields.Bool("stream", &options.stream);
   fields.Bool("return_tokens", &options.return_tokens);
   fields.Bool("timings_per_token", &options.timings_per_token);
   fields.Int("n_probs", 0, kMaxProbabilities, &options.n_probs);
-  fields.Bool("post_sampling_probs", &call.generation.probabilities_after_filters);
+  fields.Bool("post_sampling_probs", &request.generation.probabilities_after_filters);
   if (!fields.status().ok()) return fields.status();
 
-  if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
-  options.provenance = call.generation.speculation.provenance;
+  if (const Status status = PrepareText(body, context, &request.generation); !status.ok()) return status;
+  options.provenance = request.generation.speculation.provenance;
   const Status limit = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero, context,
-                                     &call.generation);
+                                     &request.generation);
   if (!limit.ok()) return limit;
-  if (options.n_probs > 0) call.generation.top_logprobs = options.n_probs;
-  call.stream = options.stream;
-  call.writer = std::make_unique<LlamaCompletionWriter>(options, call.generation, context);
-  return call;
+  if (options.n_probs > 0) request.generation.top_logprobs = options.n_probs;
+  request.stream = options.stream;
+  request.writer = std::make_unique<LlamaCompletionWriter>(options, request.generation, context);
+  return request;
 }
 
 }  // namespace outrider

@@ -145,29 +145,32 @@ class MessageWriter : public PartWriter {
 
 }  // namespace
 
-Result<Call> ParseMessages(const Json& body, const ApiContext& context) {
+Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, const ApiContext& context) {
   Result<ChatInput> input = ReadMessagesInput(body);
   if (!input.ok()) return input.status();
 
-  Call call;
+  ParsedRequest request;
+  request.generation.owner = owner;
   FieldReader reader(body);
   std::vector<std::string> stop_sequences;
   Json metadata;
-  reader.Bool("stream", &call.stream);
+  reader.Bool("stream", &request.stream);
   reader.StringOrList("stop_sequences", kMaxStopSequences, &stop_sequences);
   reader.Object("metadata", &metadata);
   if (reader.At("stop_sequences").is_string()) reader.Fail("stop_sequences", "must be a list of strings");
   Status status = reader.status();
   if (status.ok() && !reader.Has("max_tokens")) status = InvalidArgument("is required", "max_tokens");
-  if (status.ok()) status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &call.generation);
-  if (status.ok()) status = ReadGenerationFields(body, context, &call.generation);
+  if (status.ok())
+    status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
+  if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
-  call.generation.stop.insert(call.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());
+  request.generation.stop.insert(request.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());
 
-  Result<std::shared_ptr<const ChatParser>> parser = PrepareTurns(*input, "messages", context, &call.generation);
+  Result<std::shared_ptr<const ChatParser>> parser = PrepareTurns(*input, "messages", context, &request.generation);
   if (!parser.ok()) return parser.status();
-  call.writer = std::make_unique<MessageWriter>(*parser, call.stream, context.model_name, std::move(stop_sequences));
-  return call;
+  request.writer =
+      std::make_unique<MessageWriter>(*parser, request.stream, context.model_name, std::move(stop_sequences));
+  return request;
 }
 
 Result<Json> CountMessageTokens(const Json& body, const ApiContext& context) {

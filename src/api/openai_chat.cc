@@ -147,24 +147,25 @@ Status ReadLogprobs(const Json& body, bool* logprobs, GenerationRequest* request
 
 }  // namespace
 
-Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
-  Call call;
+Result<ParsedRequest> ParseChatCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
+  ParsedRequest request;
+  request.generation.owner = owner;
   ChatOptions options;
   const Result<ChatInput> input = ReadChatInput(body);
   if (!input.ok()) return input.status();
   if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
     return status;
-  if (const Status status = ReadLogprobs(body, &options.logprobs, &call.generation); !status.ok()) return status;
-  if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
+  if (const Status status = ReadLogprobs(body, &options.logprobs, &request.generation); !status.ok()) return status;
+  if (const Status status = ReadGenerationFields(body, context, &request.generation); !status.ok()) return status;
   const Status limit = ReadMaxTokens(body, {"max_completion_tokens", "max_tokens", "n_predict"},
-                                     MaxTokensLimits::kFromMinusOne, context, &call.generation);
+                                     MaxTokensLimits::kFromMinusOne, context, &request.generation);
   if (!limit.ok()) return limit;
-  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &call.generation);
+  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &request.generation);
   if (!parser.ok()) return parser.status();
-  options.provenance = call.generation.speculation.provenance;
-  call.stream = options.stream;
-  call.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
-  return call;
+  options.provenance = request.generation.speculation.provenance;
+  request.stream = options.stream;
+  request.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
+  return request;
 }
 
 }  // namespace outrider
