@@ -39,15 +39,18 @@ TEST(LlamaCompletionTest, WholeAnswer) {
   EXPECT_EQ(answer["generation_settings"]["temperature"], 0.5);
   EXPECT_EQ(answer["generation_settings"]["n_predict"], 8);
   EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["token"], 65);
-  EXPECT_TRUE(answer["generation_settings"]["logit_bias"][0]["bias"].is_number());
+  EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["bias"], -9999.0);
   EXPECT_EQ(answer["timings"]["prompt_n"], 7);
   EXPECT_FALSE(answer.contains("completion_probabilities"));
 }
 
 TEST(LlamaCompletionTest, StopTypes) {
   const TestContext context;
-  const std::pair<FinishReason, const char*> cases[] = {
-      {FinishReason::kEndOfText, "eos"}, {FinishReason::kLength, "limit"}, {FinishReason::kTimeLimit, "limit"}};
+  const std::pair<FinishReason, const char*> cases[] = {{FinishReason::kEndOfText, "eos"},
+                                                        {FinishReason::kLength, "limit"},
+                                                        {FinishReason::kTimeLimit, "limit"},
+                                                        {FinishReason::kStopString, "word"},
+                                                        {FinishReason::kCancelled, "none"}};
   for (const auto& [reason, name] : cases) {
     ParsedRequest request = Parse(R"({"prompt": "hi"})", context);
     EXPECT_EQ(Whole(&request, {MakeLastChunk("x", reason)})["stop_type"], name);
@@ -94,9 +97,21 @@ TEST(LlamaCompletionTest, GrammarAndSchema) {
   const TestContext context;
   EXPECT_EQ(Parse(R"({"prompt": "x", "grammar": "root ::= \"a\""})", context).generation.sampling.grammar.text,
             "root ::= \"a\"");
-  EXPECT_NE(Parse(R"({"prompt": "x", "json_schema": {"type": "boolean"}})", context)
-                .generation.sampling.grammar.text.find("root ::="),
-            std::string::npos);
+  EXPECT_EQ(Parse(R"({"prompt": "x", "json_schema": {"type": "boolean"}})", context).generation.sampling.grammar.text,
+            Schema({{"type", "boolean"}}).ToGrammar());
+}
+
+TEST(LlamaCompletionTest, ProvenanceIsToldIfAskedFor) {
+  const TestContext context;
+  const std::string body = R"({"prompt": "hi", "speculative": {"provenance": true})";
+  const Json expected = Json::parse(R"([{"text": "a", "drafter": "suffix"}, {"text": "b", "drafter": null}])");
+  Chunk chunk = MakeLastChunk("ab");
+  chunk.tokens[0].drafter = "suffix";
+  ParsedRequest whole = Parse(body + "}", context), streamed = Parse(body + R"(, "stream": true})", context);
+  EXPECT_EQ(Whole(&whole, {chunk})["provenance"], expected);
+  EXPECT_EQ(Stream(&streamed, {chunk})[0]["provenance"], expected);
+  ParsedRequest without = Parse(R"({"prompt": "hi"})", context);
+  EXPECT_FALSE(Whole(&without, {chunk}).contains("provenance"));
 }
 
 TEST(LlamaCompletionTest, BadInputIsRefusedByName) {

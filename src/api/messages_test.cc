@@ -184,7 +184,7 @@ TEST(Messages, ConversationBecomesChatMessages) {
     {"role": "tool", "tool_call_id": "t2", "content": ""},
     {"role": "user", "content": "thanks"},
     {"role": "assistant", "content": "It rains"}])"));
-  EXPECT_EQ(api.chat.given.tools, Json::parse(R"([
+  EXPECT_EQ(ToolsJson(api.chat.given.tools), Json::parse(R"([
     {"type": "function", "function": {"name": "weather", "description": "d", "parameters": {"type": "object"}}},
     {"type": "function", "function": {"name": "time", "description": "", "parameters": {"type": "object"}}}])"));
   EXPECT_FALSE(api.chat.given.parallel_tool_calls);
@@ -213,7 +213,7 @@ TEST(Messages, ToolChoice) {
   const ChatInput named = choose({{"type", "tool"}, {"name", "b"}});
   EXPECT_EQ(named.tool_choice, ToolChoice::kRequired);
   ASSERT_EQ(named.tools.size(), 1u);
-  EXPECT_EQ(named.tools[0]["function"]["name"], "b");
+  EXPECT_EQ(named.tools[0].name(), "b");
 }
 
 TEST(Messages, OutputSchema) {
@@ -222,7 +222,8 @@ TEST(Messages, OutputSchema) {
   const Json schema = {{"type", "object"}};
   body["output_config"] = {{"format", {{"type", "json_schema"}, {"schema", schema}}}};
   EXPECT_TRUE(ParseMessages(body, "", api.context).ok());
-  EXPECT_EQ(api.chat.given.json_schema, schema);
+  ASSERT_TRUE(api.chat.given.json_schema);
+  EXPECT_EQ(api.chat.given.json_schema->json(), schema);
 }
 
 TEST(Messages, ThinkingCanBeSwitchedOff) {

@@ -171,6 +171,34 @@ TEST(OpenAiChatTest, ReasoningHasItsOwnField) {
   EXPECT_NE(message["reasoning_content"].get<std::string>().find("hmm"), std::string::npos);
 }
 
+TEST(OpenAiChatTest, ProvenanceIsToldOnceForEachToken) {
+  const TestContext context;
+  const std::string body = R"({"messages": [{"role": "user", "content": "hi"}], "speculative": {"provenance": true})";
+  const Json expected = Json::parse(R"([{"text": "a", "drafter": "suffix"}, {"text": "b", "drafter": null}])");
+  Chunk first = MakeChunk("a");
+  first.tokens[0].drafter = "suffix";
+  ParsedRequest whole = Parse(body + "}", context), streamed = Parse(body + R"(, "stream": true})", context);
+  EXPECT_EQ(Whole(&whole, {first, MakeLastChunk("b")})["provenance"], expected);
+  Json seen = Json::array();
+  for (const Json& event : Stream(&streamed, {first, MakeLastChunk("b")})) {
+    if (event.is_string()) continue;
+    for (const Json& token : event["provenance"]) seen.push_back(token);
+  }
+  EXPECT_EQ(seen, expected);
+  ParsedRequest without = Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", context);
+  EXPECT_FALSE(Whole(&without, {first, MakeLastChunk("b")}).contains("provenance"));
+}
+
+TEST(OpenAiChatTest, ToolsThatCannotBeCalledAreNotLookedAt) {
+  const TestContext context;
+  const std::string tools = R"({"messages": [{"role": "user", "content": "hi"}], "tools": [5,
+    {"type": "function", "function": {"name": "bad", "parameters": {"type": "wizard"}}},
+    {"type": "function", "function": {"name": "now"}}], "tool_choice": {"type": "function", "function": {"name": )";
+  const ParsedRequest request = Parse(tools + R"("now"}}})", context);
+  EXPECT_NE(request.generation.sampling.grammar.text.find("now"), std::string::npos);
+  ExpectRefused(&ParseChatCompletion, {{tools + R"("bad"}}})", "tools[1].function.parameters"}});
+}
+
 TEST(OpenAiChatTest, ErrorsInAStreamAreEvents) {
   const TestContext context;
   const ParsedRequest request = Parse(R"({"messages": [{"role": "user", "content": "hi"}], "stream": true})", context);
@@ -204,6 +232,7 @@ TEST(OpenAiChatTest, BadInputIsRefusedByName) {
        {"{" + hi + R"(, "top_logprobs": 2})", "top_logprobs"},
        {"{" + hi + R"(, "tools": {}})", "tools"},
        {"{" + hi + R"(, "tools": [{"type": "function", "function": {}}]})", "tools[0].function.name"},
+       {"{" + hi + R"(, "tools": [{"type": "function", "function": {"name": "f"}}, 5]})", "tools[1]"},
        {"{" + hi + R"(, "tool_choice": "required"})", "tool_choice"},
        {"{" + hi + R"(, "tool_choice": "maybe"})", "tool_choice"},
        {"{" + hi + R"(, "tool_choice": 5})", "tool_choice"},

@@ -219,7 +219,7 @@ TEST(Responses, ConversationBecomesChatMessages) {
     {"role": "tool", "tool_call_id": "c1", "content": "rain"},
     {"role": "tool", "tool_call_id": "c2", "content": "noon"},
     {"role": "user", "content": "thanks"}])"));
-  EXPECT_EQ(api.chat.given.tools, Json::parse(R"([
+  EXPECT_EQ(ToolsJson(api.chat.given.tools), Json::parse(R"([
     {"type": "function", "function": {"name": "weather", "description": "d", "parameters": {"type": "object"}}},
     {"type": "function", "function": {"name": "time", "description": "", "parameters": {"type": "object",
      "properties": {}}}}])"));
@@ -255,7 +255,7 @@ TEST(Responses, ToolChoice) {
   const ChatInput named = choose({{"type", "function"}, {"name", "b"}});
   EXPECT_EQ(named.tool_choice, ToolChoice::kRequired);
   ASSERT_EQ(named.tools.size(), 1u);
-  EXPECT_EQ(named.tools[0]["function"]["name"], "b");
+  EXPECT_EQ(named.tools[0].name(), "b");
 }
 
 TEST(Responses, TextFormat) {
@@ -266,16 +266,18 @@ TEST(Responses, TextFormat) {
   body["text"] = {{"format", format}};
   Result<ParsedRequest> request = ParseResponse(body, "", api.context);
   ASSERT_TRUE(request.ok());
-  EXPECT_EQ(api.chat.given.json_schema, schema);
+  ASSERT_TRUE(api.chat.given.json_schema);
+  EXPECT_EQ(api.chat.given.json_schema->json(), schema);
   for (const Chunk& chunk : MakeChunks("{}", 1, FinishReason::kEndOfText)) request->writer->Append(chunk);
   EXPECT_EQ(request->writer->Whole()["text"], body["text"]);
 
   body["text"] = {{"format", {{"type", "json_object"}}}};
   EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
-  EXPECT_EQ(api.chat.given.json_schema, Json({{"type", "object"}}));
+  ASSERT_TRUE(api.chat.given.json_schema);
+  EXPECT_EQ(api.chat.given.json_schema->json(), Json({{"type", "object"}}));
   body["text"] = {{"format", {{"type", "text"}}}, {"verbosity", "low"}};
   EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
-  EXPECT_TRUE(api.chat.given.json_schema.is_null());
+  EXPECT_FALSE(api.chat.given.json_schema);
 }
 
 TEST(Responses, ReasoningEffortReachesTheTemplate) {
