@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -60,6 +59,11 @@ class ChatParser {
 
   // True if the content is always the text as it is, so that a stream need not be parsed at all.
   virtual bool plain() const = 0;
+
+  // The strings at which content and reasoning can end. While none of them appears, a text that is in the middle of its
+  // content or reasoning stays there, and what is added to the text is added to the message as it is. Nothing if that
+  // cannot be said of this format.
+  virtual std::optional<std::vector<std::string>> markers() const { return std::nullopt; }
 };
 
 // What a lazy grammar waits for before it applies.
@@ -90,31 +94,6 @@ class ChatTemplate {
   virtual Result<ChatPrompt> Apply(const ChatInput& input) const = 0;
 
   virtual const std::string& source() const = 0;
-};
-
-// One step of a growing message.
-struct ChatDelta {
-  enum class Kind { kReasoning, kContent, kToolCall, kToolArguments } kind;
-  std::string text;    // for kReasoning, kContent, kToolArguments: what is new
-  int tool_index = 0;  // for kToolCall, kToolArguments
-  ToolCall call;       // for kToolCall: id and name; arguments follow as kToolArguments
-};
-
-// Follows one growing answer: feed text, get what is new in it. Concatenated deltas equal the parsed message.
-class ChatStream {
- public:
-  explicit ChatStream(std::shared_ptr<const ChatParser> parser);
-
-  // `last`: the text is complete now.
-  std::vector<ChatDelta> Feed(std::string_view text, bool last);
-
-  const ChatMessage& message() const { return message_; }  // so far
-  const std::string& text() const { return text_; }        // all that was fed
-
- private:
-  std::shared_ptr<const ChatParser> parser_;
-  std::string text_;
-  ChatMessage message_;  // the sum of the deltas, so a call keeps the id it was announced with
 };
 
 }  // namespace outrider
