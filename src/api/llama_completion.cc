@@ -116,22 +116,23 @@ class LlamaCompletionWriter : public ResponseWriter {
     std::string prompt_text;
     for (const Token token : prompt_) prompt_text += tokenizer_.Piece(token, /*show_special=*/true);
     const GenerationTimings& timings = completion_.timings;
-    return {{"index", 0},
-            {"content", content},
-            {"tokens", Ids(tokens)},
-            {"id_slot", completion_.slot},
-            {"stop", true},
-            {"model", model_},
-            {"tokens_predicted", timings.generated_tokens},
-            {"tokens_evaluated", prompt_.size()},
-            {"generation_settings", settings_},
-            {"prompt", prompt_text},
-            {"has_new_line", has_new_line_},
-            {"truncated", false},  // a prompt that does not fit is refused, and nothing is ever shifted out
-            {"stop_type", StopType(completion_.reason)},
-            {"stopping_word", completion_.stop_string},
-            {"tokens_cached", prompt_.size() + static_cast<size_t>(timings.generated_tokens)},
-            {"timings", TimingsJson(completion_)}};
+    return {
+        {"index", 0},
+        {"content", content},
+        {"tokens", Ids(tokens)},
+        {"id_slot", completion_.slot},
+        {"stop", true},
+        {"model", model_},
+        {"tokens_predicted", timings.generated_tokens},
+        {"tokens_evaluated", prompt_.size()},
+        {"generation_settings", settings_},
+        {"prompt", prompt_text},
+        {"has_new_line", has_new_line_},
+        {"truncated", false},  // a prompt that does not fit is refused, and no token is ever dropped from the context
+        {"stop_type", StopType(completion_.reason)},
+        {"stopping_word", completion_.stop_string},
+        {"tokens_cached", prompt_.size() + static_cast<size_t>(timings.generated_tokens)},
+        {"timings", TimingsJson(completion_)}};
   }
 
   const LlamaOptions options_;

@@ -20,14 +20,14 @@ constexpr size_t kMaxStopSequences = 64;  // each costs time on every token
 Json Block(const AnswerPart& part) {
   switch (part.kind) {
     case AnswerPart::Kind::kReasoning:
-      // Anthropic signs its thinking; clients insist on the field, nobody checks ours.
+      // Anthropic signs its reasoning. Clients require the field, but do not check what is in it.
       return {{"type", "thinking"}, {"thinking", part.text}, {"signature", ""}};
     case AnswerPart::Kind::kText:
       return {{"type", "text"}, {"text", part.text}};
     case AnswerPart::Kind::kToolCall:
       break;
   }
-  // Arguments that max_tokens cut off are no JSON; clients insist on an object.
+  // Arguments that max_tokens cut off are not JSON, but clients require an object.
   const Result<Json> arguments = ParseJson(part.text);
   return {{"type", "tool_use"},
           {"id", part.id},
@@ -69,7 +69,7 @@ class MessageWriter : public PartWriter {
   }
 
   std::string Open(AnswerPart* part) override {
-    // The model's own id: some templates insist on its form when the result comes back.
+    // The id that the model wrote: some templates accept no other form when the result comes back.
     part->id = part->call.id;
     return BlockEvent("content_block_start", *part, {{"content_block", Block(*part)}});
   }
