@@ -14,7 +14,8 @@ namespace outrider {
 Json TimingsJson(const GenerationTimings& timings);
 Json TimingsJson(const Completion& completion);  // also what each drafter did
 
-// Each token's text and who foresaw it: [{"text": " the", "drafter": "suffix"}, {"text": " cat", "drafter": null}].
+// Each token's text and the drafter that proposed it:
+// [{"text": " the", "drafter": "suffix"}, {"text": " cat", "drafter": null}].
 Json ProvenanceJson(const std::vector<GeneratedToken>& tokens);
 
 // The settings as llama.cpp reports them in /props and with each /completion.

@@ -33,10 +33,13 @@ TEST(AnswerFieldsTest, FinishReasons) {
   EXPECT_STREQ(OpenAiFinishReason(completion, true), "tool_calls");
   completion.reason = FinishReason::kStopString;
   EXPECT_STREQ(OpenAiFinishReason(completion, false), "stop");
-  for (const FinishReason reason : {FinishReason::kLength, FinishReason::kTimeLimit}) {
+  EXPECT_STREQ(OpenAiFinishReason(completion, true), "tool_calls");
+  for (const FinishReason reason : {FinishReason::kLength, FinishReason::kTimeLimit, FinishReason::kCancelled}) {
     completion.reason = reason;
     EXPECT_STREQ(OpenAiFinishReason(completion, true), "length");
   }
+  completion.reason = FinishReason::kError;
+  EXPECT_STREQ(OpenAiFinishReason(completion, true), "error");
 }
 
 TEST(AnswerFieldsTest, EventsAreFramed) {
@@ -49,6 +52,10 @@ TEST(AnswerFieldsTest, TimingsTellWhatDraftersDid) {
   completion.timings.drafted_tokens = 9;
   completion.timings.accepted_tokens = 7;
   completion.timings.replayed_tokens = 3;
+  completion.timings.prompt_ms = 8;
+  completion.timings.draft_ms = 4;
+  completion.timings.decode_ms = 2;
+  completion.timings.sample_ms = 1;
   completion.timings.rollback_ms = 0.5;
   completion.drafters = {{"suffix", 6, 5, 0.002}, {"model", 3, 2, 0.25}};
   completion.speed_up = 1.5;
@@ -56,17 +63,28 @@ TEST(AnswerFieldsTest, TimingsTellWhatDraftersDid) {
   EXPECT_EQ(timings["draft_n"], 9);
   EXPECT_EQ(timings["draft_n_accepted"], 7);
   EXPECT_EQ(timings["replayed_n"], 3);
-  EXPECT_EQ(timings["stages"]["rollback_ms"], 0.5);
+  EXPECT_EQ(
+      timings["stages"],
+      (Json{{"prefill_ms", 8.0}, {"draft_ms", 4.0}, {"verify_ms", 2.0}, {"sample_ms", 1.0}, {"rollback_ms", 0.5}}));
+  EXPECT_EQ(timings["drafters"]["suffix"], (Json{{"proposed", 6}, {"accepted", 5}, {"ms", 2.0}}));
   EXPECT_EQ(timings["drafters"]["model"], (Json{{"proposed", 3}, {"accepted", 2}, {"ms", 250.0}}));
   EXPECT_EQ(timings["speed_up"], 1.5);
+  EXPECT_FALSE(timings.contains("steps"));
+}
+
+TEST(AnswerFieldsTest, StepsAreListedIfThereAreAny) {
+  Completion completion;
+  completion.steps.push_back({.drafter = "suffix", .drafted = 4, .accepted = 3, .ms = 1.23456});
+  completion.steps.push_back({.drafter = "", .drafted = 0, .accepted = 0, .ms = 2});
+  EXPECT_EQ(TimingsJson(completion)["steps"], Json::parse(R"([["suffix", 4, 3, 1.235], [null, 0, 0, 2.0]])"));
 }
 
 TEST(AnswerFieldsTest, ProvenanceListsEachTokenWithItsDrafter) {
-  GeneratedToken foreseen, own;
-  foreseen.piece = " the";
-  foreseen.drafter = "suffix";
+  GeneratedToken drafted, own;
+  drafted.piece = " the";
+  drafted.drafter = "suffix";
   own.piece = " cat";
-  EXPECT_EQ(ProvenanceJson({foreseen, own}), Json::parse(R"([{"text": " the", "drafter": "suffix"},
+  EXPECT_EQ(ProvenanceJson({drafted, own}), Json::parse(R"([{"text": " the", "drafter": "suffix"},
                                                             {"text": " cat", "drafter": null}])"));
 }
 

@@ -56,26 +56,26 @@ inline std::vector<Json> DataEvents(const std::string& stream) {
   return events;
 }
 
-// Runs the chunks through the call's writer and returns all events.
-inline std::vector<Json> Stream(Call* call, const std::vector<Chunk>& chunks) {
+// Runs the chunks through the request's writer and returns all events.
+inline std::vector<Json> Stream(ParsedRequest* request, const std::vector<Chunk>& chunks) {
   std::string stream;
-  for (const Chunk& chunk : chunks) stream += call->writer->Append(chunk);
+  for (const Chunk& chunk : chunks) stream += request->writer->Append(chunk);
   return DataEvents(stream);
 }
 
-inline Json Whole(Call* call, const std::vector<Chunk>& chunks) {
-  for (const Chunk& chunk : chunks) EXPECT_EQ(call->writer->Append(chunk), "");
-  return call->writer->Whole();
+inline Json Whole(ParsedRequest* request, const std::vector<Chunk>& chunks) {
+  for (const Chunk& chunk : chunks) EXPECT_EQ(request->writer->Append(chunk), "");
+  return request->writer->Whole();
 }
 
 // Each body must be refused with kInvalidArgument naming the field.
-inline void ExpectRefused(ParseCall parse, const std::vector<std::pair<std::string, std::string>>& body_and_field) {
+inline void ExpectRefused(ParseRequest parse, const std::vector<std::pair<std::string, std::string>>& body_and_field) {
   const TestContext context;
   for (const auto& [body, field] : body_and_field) {
-    const Result<Call> call = parse(Json::parse(body), context.api);
-    ASSERT_FALSE(call.ok()) << body;
-    EXPECT_EQ(call.status().code(), StatusCode::kInvalidArgument) << body;
-    EXPECT_EQ(call.status().field(), field) << body << ": " << call.status().message();
+    const Result<ParsedRequest> request = parse(Json::parse(body), "", context.api);
+    ASSERT_FALSE(request.ok()) << body;
+    EXPECT_EQ(request.status().code(), StatusCode::kInvalidArgument) << body;
+    EXPECT_EQ(request.status().field(), field) << body << ": " << request.status().message();
   }
 }
 

@@ -7,9 +7,9 @@
 namespace outrider {
 namespace {
 
-// "auto", "none", "required", or {"type": "function", "function": {"name": ...}}, which leaves only that tool to
-// require.
-Status ReadToolChoice(const Json& choice, ChatInput* input) {
+// "auto", "none", "required", or {"type": "function", "function": {"name": ...}}. The last one requires a call of that
+// tool, whose name goes to `only_tool`.
+Status ReadToolChoice(const Json& choice, ChatInput* input, std::string* only_tool) {
   if (choice.is_null() || choice == "auto") return {};
   if (choice == "none" || choice == "required") {
     input->tool_choice = choice == "none" ? ToolChoice::kNone : ToolChoice::kRequired;
@@ -19,29 +19,43 @@ Status ReadToolChoice(const Json& choice, ChatInput* input) {
   if (!choice.is_object() || fields.At("type") != "function") {
     return InvalidArgument("must be \"auto\", \"none\", \"required\" or an object of type \"function\"", "tool_choice");
   }
-  std::string name;
   FieldReader function(fields.At("function"), "tool_choice.function.");
-  ReadRequiredString("name", &function, &name);
-  if (!function.status().ok()) return function.status();
-  return RequireTool(name, "tool_choice.function.name", input);
+  ReadRequiredString("name", &function, only_tool);
+  input->tool_choice = ToolChoice::kRequired;
+  return function.status();
+}
+
+// If only one tool may be called, the others are not even looked at, so that one with an unusable schema does no harm.
+Status ReadTools(const Json& tools, const std::string& only_tool, ChatInput* input) {
+  for (size_t i = 0; i < tools.size(); ++i) {
+    const bool wanted = only_tool.empty() || FieldReader(FieldReader(tools[i]).At("function")).At("name") == only_tool;
+    if (!wanted) continue;
+    Result<ChatTool> tool = ReadTool(tools[i], ElementField("tools", i));
+    if (!tool.ok()) return tool.status();
+    input->tools.push_back(std::move(*tool));
+    if (!only_tool.empty()) return {};
+  }
+  return only_tool.empty() ? Status() : NotAmongTheTools(only_tool, "tool_choice.function.name");
 }
 
 }  // namespace
 
 Result<ChatInput> ReadChatInput(const Json& body) {
   ChatInput input;
-  std::string effort;
+  std::string effort, only_tool;
+  Json tools = Json::array();
   FieldReader fields(body);
   if (!fields.Has("messages")) fields.Fail("messages", "is required");
   fields.Array("messages", &input.messages);
-  fields.Array("tools", &input.tools);
+  fields.Array("tools", &tools);
   fields.Bool("add_generation_prompt", &input.add_generation_prompt);
   fields.Bool("parallel_tool_calls", &input.parallel_tool_calls);
   fields.Object("chat_template_kwargs", &input.template_arguments);
   fields.String("reasoning_effort", &effort);
   if (!fields.status().ok()) return fields.status();
   SetReasoningEffort(effort, &input);
-  if (const Status status = ReadToolChoice(fields.At("tool_choice"), &input); !status.ok()) return status;
+  if (const Status status = ReadToolChoice(fields.At("tool_choice"), &input, &only_tool); !status.ok()) return status;
+  if (const Status status = ReadTools(tools, only_tool, &input); !status.ok()) return status;
   if (const Status status = ReadOutputFormat(body, &input); !status.ok()) return status;
   return input;
 }

@@ -1,5 +1,5 @@
 // The conversation of an OpenAI chat completion (messages, tools, tool_choice, response_format, …) as a ChatInput; also
-// what /apply-template takes. Messages and tools are checked when the template is applied.
+// what /apply-template takes. Tools and schemas are read here; messages are checked when the template is applied.
 #pragma once
 
 #include <string>

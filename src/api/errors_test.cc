@@ -15,6 +15,11 @@ TEST(ErrorsTest, OpenAiShape) {
   EXPECT_EQ(OpenAiError({StatusCode::kUnauthenticated, "x"})["error"]["type"], "authentication_error");
   EXPECT_EQ(OpenAiError({StatusCode::kResourceExhausted, "x"})["error"]["type"], "rate_limit_error");
   EXPECT_EQ(OpenAiError(NotFound("x"))["error"]["type"], "not_found_error");
+  EXPECT_EQ(OpenAiError(Unsupported("x"))["error"]["type"], "not_supported_error");
+  EXPECT_EQ(OpenAiError(Unavailable("x"))["error"]["type"], "unavailable_error");
+  EXPECT_EQ(OpenAiError({StatusCode::kUnauthenticated, "x"})["error"]["code"], "invalid_api_key");
+  EXPECT_EQ(OpenAiError({StatusCode::kResourceExhausted, "x"})["error"]["code"], "rate_limit_exceeded");
+  EXPECT_TRUE(OpenAiError(NotFound("x"))["error"]["code"].is_null());
 }
 
 TEST(ErrorsTest, AnthropicShape) {
@@ -24,6 +29,10 @@ TEST(ErrorsTest, AnthropicShape) {
           R"({"type": "error", "error": {"type": "invalid_request_error", "message": "messages: is required"}})"));
   EXPECT_EQ(AnthropicError(Unavailable("x"))["error"]["type"], "overloaded_error");
   EXPECT_EQ(AnthropicError(Internal("x"))["error"]["type"], "api_error");
+  EXPECT_EQ(AnthropicError({StatusCode::kUnauthenticated, "x"})["error"]["type"], "authentication_error");
+  EXPECT_EQ(AnthropicError({StatusCode::kResourceExhausted, "x"})["error"]["type"], "rate_limit_error");
+  EXPECT_EQ(AnthropicError(NotFound("x"))["error"]["type"], "not_found_error");
+  EXPECT_EQ(AnthropicError(Unsupported("x"))["error"]["type"], "invalid_request_error");
 }
 
 TEST(ErrorsTest, HttpStatusOfEachCode) {

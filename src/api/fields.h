@@ -1,5 +1,5 @@
-// Reading request fields: each reader leaves the default if the field is absent or null, and otherwise insists on type
-// and range with an error that names the field. So every protocol refuses the same nonsense in the same words.
+// Reading request fields. Each reader leaves the default if the field is absent or null. Otherwise a wrong type or a
+// value out of range is an error that names the field. So all protocols refuse the same mistakes with the same message.
 #pragma once
 
 #include <limits>

@@ -54,6 +54,50 @@ TEST(FieldReaderTest, WholeNumbersMayBeWrittenAsReals) {
   }
 }
 
+TEST(FieldReaderTest, BoundsAreInclusive) {
+  const Json body = {{"low", 1}, {"high", 5}, {"list", {"a", "b"}}};
+  FieldReader fields(body);
+  int number = 0;
+  float real = 0;
+  std::vector<std::string> list;
+  fields.Int("low", 1, 5, &number);
+  EXPECT_EQ(number, 1);
+  fields.Int("high", 1, 5, &number);
+  EXPECT_EQ(number, 5);
+  fields.Float("low", 1, 5, &real);
+  EXPECT_EQ(real, 1.0f);
+  fields.Float("high", 1, 5, &real);
+  EXPECT_EQ(real, 5.0f);
+  fields.StringOrList("list", 2, &list);
+  EXPECT_EQ(list, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(fields.status().ok());
+
+  FieldReader too_long(body);
+  std::vector<std::string> unchanged;
+  too_long.StringOrList("list", 1, &unchanged);
+  EXPECT_EQ(too_long.status().field(), "list");
+  EXPECT_TRUE(unchanged.empty());
+}
+
+TEST(FieldReaderTest, EachTypeInsists) {
+  const Json body = {{"number", 5}, {"text", "x"}, {"list", Json::array()}, {"object", Json::object()}};
+  const auto refused = [&](const char* name, auto read) {
+    FieldReader fields(body);
+    read(&fields, name);
+    return fields.status().field() == name;
+  };
+  bool flag = false;
+  std::string text;
+  Json value;
+  for (const char* name : {"number", "text", "list", "object"}) {
+    const std::string type = name;
+    EXPECT_TRUE(refused(name, [&](FieldReader* fields, const char* n) { fields->Bool(n, &flag); })) << name;
+    EXPECT_EQ(refused(name, [&](FieldReader* fields, const char* n) { fields->String(n, &text); }), type != "text");
+    EXPECT_EQ(refused(name, [&](FieldReader* fields, const char* n) { fields->Array(n, &value); }), type != "list");
+    EXPECT_EQ(refused(name, [&](FieldReader* fields, const char* n) { fields->Object(n, &value); }), type != "object");
+  }
+}
+
 TEST(FieldReaderTest, BodiesThatAreNoObjects) {
   const Json list = Json::array();
   EXPECT_FALSE(FieldReader(list).status().ok());

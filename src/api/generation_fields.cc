@@ -25,7 +25,7 @@ constexpr double kMaxBias = 1e6;             // outweighs any logit and leaves r
 void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
   fields->Float("temperature", 0, 100, &sampling->temperature);
   fields->Int("top_k", -1, kMaxInt, &sampling->top_k);
-  if (sampling->top_k < 0) sampling->top_k = 0;  // other servers' way to say "all"
+  if (sampling->top_k < 0) sampling->top_k = 0;  // -1 means "all" for other servers
   fields->Float("top_p", 0, 1, &sampling->top_p);
   fields->Float("min_p", 0, 1, &sampling->min_p);
   fields->Float("typical_p", 0, 1, &sampling->typical_p);
@@ -114,7 +114,7 @@ void ReadSpeculation(FieldReader* fields, SpeculationOptions* speculation) {
   fields->Float("speculative.p_min", 0, 1, &speculation->p_min);
 }
 
-// Names of drafters that the server does not have are a mistake, not a wish for none.
+// A drafter that the server does not have is an error: to ignore it would be to speculate in another way than asked.
 void CheckDrafters(const std::vector<std::string>& known, FieldReader* fields, SpeculationOptions* speculation) {
   for (std::string& type : speculation->types) {
     type = OurDrafterName(type);

@@ -178,6 +178,8 @@ TEST(GenerationFieldsTest, SpeculationInBothSpellings) {
            context.api)
           .speculation;
   EXPECT_FALSE(nested.enabled);
+  EXPECT_FALSE(nested.provenance);
+  EXPECT_TRUE(Read(Json::parse(R"({"speculative": {"provenance": true}})"), context.api).speculation.provenance);
   EXPECT_EQ(nested.types, std::vector<std::string>{"model"});
   EXPECT_EQ(nested.n_max, 5);
   EXPECT_EQ(nested.n_min, 1);
@@ -196,6 +198,41 @@ TEST(GenerationFieldsTest, SpeculationInBothSpellings) {
   EXPECT_EQ(Read(Json::parse(R"({"speculative.types": ["draft-simple"]})"), context.api).speculation.types,
             std::vector<std::string>{"model"})
       << "llama.cpp's name for it";
+}
+
+TEST(GenerationFieldsTest, SpeculationThatTheServerCannotDoIsRefused) {
+  TestContext context;
+  context.api.drafters = {"suffix", "model"};
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"speculative.types": "ngram-mod"})", "speculative.types"},
+      {R"({"speculative": {"types": ["suffix", "ngram-mod"]}})", "speculative.types"},
+      {R"({"speculative": {"n_max": -1}})", "speculative.n_max"},
+      {R"({"speculative": {"n_min": 1025}})", "speculative.n_min"},
+      {R"({"speculative.n_max": 1025})", "speculative.n_max"},
+      {R"({"speculative.p_min": 1.5})", "speculative.p_min"},
+      {R"({"speculative": {"enabled": "no"}})", "speculative.enabled"},
+      {R"({"speculative": true})", "speculative"},
+  };
+  for (const auto& [body, field] : cases) {
+    GenerationRequest request;
+    const Status status = ReadGenerationFields(Json::parse(body), context.api, &request);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << body;
+    EXPECT_EQ(status.field(), field) << body;
+  }
+  context.api.drafters = {};
+  GenerationRequest request;
+  EXPECT_EQ(ReadGenerationFields({{"speculative.types", "suffix"}}, context.api, &request).message(),
+            "this server runs without drafters");
+  EXPECT_TRUE(ReadGenerationFields({{"speculative.types", "none"}}, context.api, &request).ok());
+}
+
+TEST(GenerationFieldsTest, ATimeLimitThatIsNotPositiveIsNone) {
+  const TestContext context;
+  for (const int limit : {0, -1}) {
+    EXPECT_EQ(Read({{"t_max_predict_ms", limit}}, context.api).time_limit, Duration::max());
+  }
+  GenerationRequest request;
+  EXPECT_EQ(ReadGenerationFields({{"t_max_predict_ms", -2}}, context.api, &request).field(), "t_max_predict_ms");
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ TEST_F(InfoTest, PropsTellTheDefaults) {
   EXPECT_EQ(props["bos_token"], "<bos>");
   EXPECT_EQ(props["eos_token"], "<eos>");
   EXPECT_EQ(props["build_info"], "outrider 0.1.0");
+  EXPECT_EQ(props["drafters"], Json::array());
+  context.drafters = {"suffix", "model"};
+  EXPECT_EQ(PropsJson(context, info)["drafters"], Json({"suffix", "model"}));
 }
 
 TEST_F(InfoTest, PropsSayWhetherOutputsAreExact) {

@@ -116,22 +116,23 @@ class LlamaCompletionWriter : public ResponseWriter {
     std::string prompt_text;
     for (const Token token : prompt_) prompt_text += tokenizer_.Piece(token, /*show_special=*/true);
     const GenerationTimings& timings = completion_.timings;
-    return {{"index", 0},
-            {"content", content},
-            {"tokens", Ids(tokens)},
-            {"id_slot", completion_.slot},
-            {"stop", true},
-            {"model", model_},
-            {"tokens_predicted", timings.generated_tokens},
-            {"tokens_evaluated", prompt_.size()},
-            {"generation_settings", settings_},
-            {"prompt", prompt_text},
-            {"has_new_line", has_new_line_},
-            {"truncated", false},  // a prompt that does not fit is refused, and nothing is ever shifted out
-            {"stop_type", StopType(completion_.reason)},
-            {"stopping_word", completion_.stop_string},
-            {"tokens_cached", prompt_.size() + static_cast<size_t>(timings.generated_tokens)},
-            {"timings", TimingsJson(completion_)}};
+    return {
+        {"index", 0},
+        {"content", content},
+        {"tokens", Ids(tokens)},
+        {"id_slot", completion_.slot},
+        {"stop", true},
+        {"model", model_},
+        {"tokens_predicted", timings.generated_tokens},
+        {"tokens_evaluated", prompt_.size()},
+        {"generation_settings", settings_},
+        {"prompt", prompt_text},
+        {"has_new_line", has_new_line_},
+        {"truncated", false},  // a prompt that does not fit is refused, and no token is ever dropped from the context
+        {"stop_type", StopType(completion_.reason)},
+        {"stopping_word", completion_.stop_string},
+        {"tokens_cached", prompt_.size() + static_cast<size_t>(timings.generated_tokens)},
+        {"timings", TimingsJson(completion_)}};
   }
 
   const LlamaOptions options_;
@@ -148,26 +149,27 @@ class LlamaCompletionWriter : public ResponseWriter {
 
 }  // namespace
 
-Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context) {
-  Call call;
+Result<ParsedRequest> ParseLlamaCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
+  ParsedRequest request;
+  request.generation.owner = owner;
   LlamaOptions options;
   FieldReader fields(body);
   fields.Bool("stream", &options.stream);
   fields.Bool("return_tokens", &options.return_tokens);
   fields.Bool("timings_per_token", &options.timings_per_token);
   fields.Int("n_probs", 0, kMaxProbabilities, &options.n_probs);
-  fields.Bool("post_sampling_probs", &call.generation.probabilities_after_filters);
+  fields.Bool("post_sampling_probs", &request.generation.probabilities_after_filters);
   if (!fields.status().ok()) return fields.status();
 
-  if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
-  options.provenance = call.generation.speculation.provenance;
+  if (const Status status = PrepareText(body, context, &request.generation); !status.ok()) return status;
+  options.provenance = request.generation.speculation.provenance;
   const Status limit = ReadMaxTokens(body, {"n_predict", "max_tokens"}, MaxTokensLimits::kFromMinusOneWithZero, context,
-                                     &call.generation);
+                                     &request.generation);
   if (!limit.ok()) return limit;
-  if (options.n_probs > 0) call.generation.top_logprobs = options.n_probs;
-  call.stream = options.stream;
-  call.writer = std::make_unique<LlamaCompletionWriter>(options, call.generation, context);
-  return call;
+  if (options.n_probs > 0) request.generation.top_logprobs = options.n_probs;
+  request.stream = options.stream;
+  request.writer = std::make_unique<LlamaCompletionWriter>(options, request.generation, context);
+  return request;
 }
 
 }  // namespace outrider

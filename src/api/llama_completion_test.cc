@@ -7,21 +7,21 @@
 namespace outrider {
 namespace {
 
-Call Parse(const std::string& body, const TestContext& context) {
-  Result<Call> call = ParseLlamaCompletion(Json::parse(body), context.api);
-  EXPECT_TRUE(call.ok()) << call.status().field() << ": " << call.status().message();
-  return std::move(*call);
+ParsedRequest Parse(const std::string& body, const TestContext& context) {
+  Result<ParsedRequest> request = ParseLlamaCompletion(Json::parse(body), "", context.api);
+  EXPECT_TRUE(request.ok()) << request.status().field() << ": " << request.status().message();
+  return std::move(*request);
 }
 
 TEST(LlamaCompletionTest, WholeAnswer) {
   const TestContext context;
-  Call call = Parse(
+  ParsedRequest request = Parse(
       R"({"prompt": "hi", "n_predict": 8, "temperature": 0.5, "return_tokens": true, "logit_bias": [[65, false]]})",
       context);
-  EXPECT_EQ(call.generation.max_tokens, 8);
+  EXPECT_EQ(request.generation.max_tokens, 8);
   Chunk last = MakeLastChunk("b\n", FinishReason::kStopString);
   last.completion->stop_string = "END";
-  const Json answer = Whole(&call, {MakeChunk("a"), last});
+  const Json answer = Whole(&request, {MakeChunk("a"), last});
   EXPECT_EQ(answer["content"], "ab\n");
   EXPECT_EQ(answer["tokens"], Json({'a', 'b', '\n'}));
   EXPECT_EQ(answer["stop"], true);
@@ -39,26 +39,29 @@ TEST(LlamaCompletionTest, WholeAnswer) {
   EXPECT_EQ(answer["generation_settings"]["temperature"], 0.5);
   EXPECT_EQ(answer["generation_settings"]["n_predict"], 8);
   EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["token"], 65);
-  EXPECT_TRUE(answer["generation_settings"]["logit_bias"][0]["bias"].is_number());
+  EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["bias"], -9999.0);
   EXPECT_EQ(answer["timings"]["prompt_n"], 7);
   EXPECT_FALSE(answer.contains("completion_probabilities"));
 }
 
 TEST(LlamaCompletionTest, StopTypes) {
   const TestContext context;
-  const std::pair<FinishReason, const char*> cases[] = {
-      {FinishReason::kEndOfText, "eos"}, {FinishReason::kLength, "limit"}, {FinishReason::kTimeLimit, "limit"}};
+  const std::pair<FinishReason, const char*> cases[] = {{FinishReason::kEndOfText, "eos"},
+                                                        {FinishReason::kLength, "limit"},
+                                                        {FinishReason::kTimeLimit, "limit"},
+                                                        {FinishReason::kStopString, "word"},
+                                                        {FinishReason::kCancelled, "none"}};
   for (const auto& [reason, name] : cases) {
-    Call call = Parse(R"({"prompt": "hi"})", context);
-    EXPECT_EQ(Whole(&call, {MakeLastChunk("x", reason)})["stop_type"], name);
+    ParsedRequest request = Parse(R"({"prompt": "hi"})", context);
+    EXPECT_EQ(Whole(&request, {MakeLastChunk("x", reason)})["stop_type"], name);
   }
 }
 
 TEST(LlamaCompletionTest, StreamedAnswer) {
   const TestContext context;
-  Call call = Parse(R"({"prompt": "hi", "stream": true, "timings_per_token": true})", context);
-  EXPECT_TRUE(call.stream);
-  const std::vector<Json> events = Stream(&call, {MakeChunk("a"), MakeLastChunk("b")});
+  ParsedRequest request = Parse(R"({"prompt": "hi", "stream": true, "timings_per_token": true})", context);
+  EXPECT_TRUE(request.stream);
+  const std::vector<Json> events = Stream(&request, {MakeChunk("a"), MakeLastChunk("b")});
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0]["content"], "a");
   EXPECT_EQ(events[0]["tokens"], Json::array({'a'}));
@@ -72,7 +75,7 @@ TEST(LlamaCompletionTest, StreamedAnswer) {
 
 TEST(LlamaCompletionTest, Probabilities) {
   const TestContext context;
-  Call logs = Parse(R"({"prompt": "hi", "n_probs": 2})", context);
+  ParsedRequest logs = Parse(R"({"prompt": "hi", "n_probs": 2})", context);
   EXPECT_EQ(logs.generation.top_logprobs, 2);
   EXPECT_FALSE(logs.generation.probabilities_after_filters);
   const Json item = Whole(&logs, {MakeLastChunk("a")})["completion_probabilities"][0];
@@ -82,7 +85,8 @@ TEST(LlamaCompletionTest, Probabilities) {
   EXPECT_EQ(item["logprob"], -0.5);
   EXPECT_EQ(item["top_logprobs"][1]["id"], 122);
 
-  Call probabilities = Parse(R"({"prompt": "hi", "n_probs": 2, "post_sampling_probs": true, "stream": true})", context);
+  ParsedRequest probabilities =
+      Parse(R"({"prompt": "hi", "n_probs": 2, "post_sampling_probs": true, "stream": true})", context);
   EXPECT_TRUE(probabilities.generation.probabilities_after_filters);
   const Json after = Stream(&probabilities, {MakeLastChunk("a")})[0]["completion_probabilities"][0];
   EXPECT_NEAR(after["prob"].get<double>(), std::exp(-0.5), 1e-6);
@@ -93,9 +97,21 @@ TEST(LlamaCompletionTest, GrammarAndSchema) {
   const TestContext context;
   EXPECT_EQ(Parse(R"({"prompt": "x", "grammar": "root ::= \"a\""})", context).generation.sampling.grammar.text,
             "root ::= \"a\"");
-  EXPECT_NE(Parse(R"({"prompt": "x", "json_schema": {"type": "boolean"}})", context)
-                .generation.sampling.grammar.text.find("root ::="),
-            std::string::npos);
+  EXPECT_EQ(Parse(R"({"prompt": "x", "json_schema": {"type": "boolean"}})", context).generation.sampling.grammar.text,
+            Schema({{"type", "boolean"}}).ToGrammar());
+}
+
+TEST(LlamaCompletionTest, ProvenanceIsToldIfAskedFor) {
+  const TestContext context;
+  const std::string body = R"({"prompt": "hi", "speculative": {"provenance": true})";
+  const Json expected = Json::parse(R"([{"text": "a", "drafter": "suffix"}, {"text": "b", "drafter": null}])");
+  Chunk chunk = MakeLastChunk("ab");
+  chunk.tokens[0].drafter = "suffix";
+  ParsedRequest whole = Parse(body + "}", context), streamed = Parse(body + R"(, "stream": true})", context);
+  EXPECT_EQ(Whole(&whole, {chunk})["provenance"], expected);
+  EXPECT_EQ(Stream(&streamed, {chunk})[0]["provenance"], expected);
+  ParsedRequest without = Parse(R"({"prompt": "hi"})", context);
+  EXPECT_FALSE(Whole(&without, {chunk}).contains("provenance"));
 }
 
 TEST(LlamaCompletionTest, BadInputIsRefusedByName) {

@@ -9,11 +9,11 @@
 
 namespace outrider {
 
-// JSON has no infinity: what cannot happen is reported with OpenAI's stand-in.
+// JSON has no infinity: the log probability of what cannot happen is written as OpenAI writes it.
 inline constexpr float kImpossibleLogprob = -9999.0f;
 float FiniteLogprob(float logprob);
 
-// A token's bytes as JSON text; where they are not whole characters, "bytes" has what is true.
+// A token's text for JSON, where bytes that are not whole characters become U+FFFD, and its exact bytes.
 std::string TokenText(const std::string& piece);
 Json TokenBytes(const std::string& piece);
 

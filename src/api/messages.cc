@@ -20,14 +20,14 @@ constexpr size_t kMaxStopSequences = 64;  // each costs time on every token
 Json Block(const AnswerPart& part) {
   switch (part.kind) {
     case AnswerPart::Kind::kReasoning:
-      // Anthropic signs its thinking; clients insist on the field, nobody checks ours.
+      // Anthropic signs its reasoning. Clients require the field, but do not check what is in it.
       return {{"type", "thinking"}, {"thinking", part.text}, {"signature", ""}};
     case AnswerPart::Kind::kText:
       return {{"type", "text"}, {"text", part.text}};
     case AnswerPart::Kind::kToolCall:
       break;
   }
-  // Arguments that max_tokens cut off are no JSON; clients insist on an object.
+  // Arguments that max_tokens cut off are not JSON, but clients require an object.
   const Result<Json> arguments = ParseJson(part.text);
   return {{"type", "tool_use"},
           {"id", part.id},
@@ -69,7 +69,7 @@ class MessageWriter : public PartWriter {
   }
 
   std::string Open(AnswerPart* part) override {
-    // The model's own id: some templates insist on its form when the result comes back.
+    // The id that the model wrote: some templates accept no other form when the result comes back.
     part->id = part->call.id;
     return BlockEvent("content_block_start", *part, {{"content_block", Block(*part)}});
   }
@@ -145,29 +145,32 @@ class MessageWriter : public PartWriter {
 
 }  // namespace
 
-Result<Call> ParseMessages(const Json& body, const ApiContext& context) {
+Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, const ApiContext& context) {
   Result<ChatInput> input = ReadMessagesInput(body);
   if (!input.ok()) return input.status();
 
-  Call call;
+  ParsedRequest request;
+  request.generation.owner = owner;
   FieldReader reader(body);
   std::vector<std::string> stop_sequences;
   Json metadata;
-  reader.Bool("stream", &call.stream);
+  reader.Bool("stream", &request.stream);
   reader.StringOrList("stop_sequences", kMaxStopSequences, &stop_sequences);
   reader.Object("metadata", &metadata);
   if (reader.At("stop_sequences").is_string()) reader.Fail("stop_sequences", "must be a list of strings");
   Status status = reader.status();
   if (status.ok() && !reader.Has("max_tokens")) status = InvalidArgument("is required", "max_tokens");
-  if (status.ok()) status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &call.generation);
-  if (status.ok()) status = ReadGenerationFields(body, context, &call.generation);
+  if (status.ok())
+    status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
+  if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
-  call.generation.stop.insert(call.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());
+  request.generation.stop.insert(request.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());
 
-  Result<std::shared_ptr<const ChatParser>> parser = PrepareTurns(*input, "messages", context, &call.generation);
+  Result<std::shared_ptr<const ChatParser>> parser = PrepareTurns(*input, "messages", context, &request.generation);
   if (!parser.ok()) return parser.status();
-  call.writer = std::make_unique<MessageWriter>(*parser, call.stream, context.model_name, std::move(stop_sequences));
-  return call;
+  request.writer =
+      std::make_unique<MessageWriter>(*parser, request.stream, context.model_name, std::move(stop_sequences));
+  return request;
 }
 
 Result<Json> CountMessageTokens(const Json& body, const ApiContext& context) {

@@ -88,7 +88,7 @@ Status ReadTool(const Json& tool, const std::string& field, ChatInput* input) {
   reader.Object("input_schema", &schema);
   if (!reader.Has("input_schema")) reader.Fail("input_schema", "is required");
   if (!reader.status().ok()) return reader.status();
-  return AddTool(name, description, schema, field + ".input_schema", input);
+  return AddTool(name, description, schema, field, "input_schema", input);
 }
 
 Status ReadToolChoice(const Json& choice, ChatInput* input) {

@@ -21,16 +21,16 @@ Json Request(bool stream) {
 }
 
 std::string Stream(const ToyApi& api, const std::string& text, size_t step, FinishReason reason) {
-  Result<Call> call = ParseMessages(Request(true), api.context);
+  Result<ParsedRequest> request = ParseMessages(Request(true), "", api.context);
   std::string stream;
-  for (const Chunk& chunk : MakeChunks(text, step, reason)) stream += call->writer->Append(chunk);
+  for (const Chunk& chunk : MakeChunks(text, step, reason)) stream += request->writer->Append(chunk);
   return stream;
 }
 
 Json Whole(const ToyApi& api, const std::string& text, FinishReason reason, const std::string& stop_string = "") {
-  Result<Call> call = ParseMessages(Request(false), api.context);
-  for (const Chunk& chunk : MakeChunks(text, 1, reason, stop_string)) call->writer->Append(chunk);
-  return call->writer->Whole();
+  Result<ParsedRequest> request = ParseMessages(Request(false), "", api.context);
+  for (const Chunk& chunk : MakeChunks(text, 1, reason, stop_string)) request->writer->Append(chunk);
+  return request->writer->Whole();
 }
 
 // What the client's library builds from the events.
@@ -121,9 +121,9 @@ TEST(Messages, TextAfterAToolCallIsABlockOfItsOwn) {
 
 TEST(Messages, ErrorsAreEvents) {
   const ToyApi api;
-  Result<Call> call = ParseMessages(Request(true), api.context);
+  Result<ParsedRequest> request = ParseMessages(Request(true), "", api.context);
   const Json expected = {{"type", "error"}, {"error", {{"type", "api_error"}, {"message", "out of memory"}}}};
-  auto events = ParseEvents(call->writer->ErrorEvent(Internal("out of memory")));
+  auto events = ParseEvents(request->writer->ErrorEvent(Internal("out of memory")));
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].first, "error");
   EXPECT_EQ(events[0].second, expected);
@@ -131,7 +131,7 @@ TEST(Messages, ErrorsAreEvents) {
   Chunk last;
   last.completion =
       Completion{.reason = FinishReason::kError, .stop_string = "", .error = Internal("out of memory"), .timings = {}};
-  events = ParseEvents(call->writer->Append(last));
+  events = ParseEvents(request->writer->Append(last));
   EXPECT_EQ(events.back().second, expected);
 }
 
@@ -172,8 +172,8 @@ TEST(Messages, ConversationBecomesChatMessages) {
     "tools": [{"name": "weather", "description": "d", "input_schema": {"type": "object"}},
               {"type": "custom", "name": "time", "input_schema": {"type": "object"}}],
     "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}})");
-  const Result<Call> call = ParseMessages(body, api.context);
-  ASSERT_TRUE(call.ok()) << call.status().field() << call.status().message();
+  const Result<ParsedRequest> request = ParseMessages(body, "", api.context);
+  ASSERT_TRUE(request.ok()) << request.status().field() << request.status().message();
   EXPECT_EQ(api.chat.given.messages, Json::parse(R"([
     {"role": "system", "content": "Be brief.\nBe kind."},
     {"role": "user", "content": "hi\nweather?"},
@@ -184,17 +184,17 @@ TEST(Messages, ConversationBecomesChatMessages) {
     {"role": "tool", "tool_call_id": "t2", "content": ""},
     {"role": "user", "content": "thanks"},
     {"role": "assistant", "content": "It rains"}])"));
-  EXPECT_EQ(api.chat.given.tools, Json::parse(R"([
+  EXPECT_EQ(ToolsJson(api.chat.given.tools), Json::parse(R"([
     {"type": "function", "function": {"name": "weather", "description": "d", "parameters": {"type": "object"}}},
     {"type": "function", "function": {"name": "time", "description": "", "parameters": {"type": "object"}}}])"));
   EXPECT_FALSE(api.chat.given.parallel_tool_calls);
   EXPECT_EQ(api.chat.given.tool_choice, ToolChoice::kAuto);
-  EXPECT_EQ(call->generation.max_tokens, 9);
-  EXPECT_EQ(call->generation.sampling.temperature, 0.5f);
-  EXPECT_EQ(call->generation.sampling.top_p, 0.25f);
-  EXPECT_EQ(call->generation.sampling.top_k, 3);
-  EXPECT_EQ(call->generation.stop, (Names{"a", "b", "<end>"}));
-  EXPECT_FALSE(call->stream);
+  EXPECT_EQ(request->generation.max_tokens, 9);
+  EXPECT_EQ(request->generation.sampling.temperature, 0.5f);
+  EXPECT_EQ(request->generation.sampling.top_p, 0.25f);
+  EXPECT_EQ(request->generation.sampling.top_k, 3);
+  EXPECT_EQ(request->generation.stop, (Names{"a", "b", "<end>"}));
+  EXPECT_FALSE(request->stream);
 }
 
 TEST(Messages, ToolChoice) {
@@ -203,7 +203,7 @@ TEST(Messages, ToolChoice) {
   body["tools"] = Json::parse(R"([{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}])");
   const auto choose = [&](const Json& choice) {
     body["tool_choice"] = choice;
-    EXPECT_TRUE(ParseMessages(body, api.context).ok());
+    EXPECT_TRUE(ParseMessages(body, "", api.context).ok());
     return api.chat.given;
   };
   EXPECT_FALSE(choose(nullptr).parallel_tool_calls);
@@ -213,7 +213,7 @@ TEST(Messages, ToolChoice) {
   const ChatInput named = choose({{"type", "tool"}, {"name", "b"}});
   EXPECT_EQ(named.tool_choice, ToolChoice::kRequired);
   ASSERT_EQ(named.tools.size(), 1u);
-  EXPECT_EQ(named.tools[0]["function"]["name"], "b");
+  EXPECT_EQ(named.tools[0].name(), "b");
 }
 
 TEST(Messages, OutputSchema) {
@@ -221,17 +221,18 @@ TEST(Messages, OutputSchema) {
   Json body = Request(false);
   const Json schema = {{"type", "object"}};
   body["output_config"] = {{"format", {{"type", "json_schema"}, {"schema", schema}}}};
-  EXPECT_TRUE(ParseMessages(body, api.context).ok());
-  EXPECT_EQ(api.chat.given.json_schema, schema);
+  EXPECT_TRUE(ParseMessages(body, "", api.context).ok());
+  ASSERT_TRUE(api.chat.given.json_schema);
+  EXPECT_EQ(api.chat.given.json_schema->json(), schema);
 }
 
 TEST(Messages, ThinkingCanBeSwitchedOff) {
   const ToyApi api;
   Json body = Request(false);
-  EXPECT_TRUE(ParseMessages(body, api.context).ok());
+  EXPECT_TRUE(ParseMessages(body, "", api.context).ok());
   EXPECT_EQ(api.chat.given.template_arguments, Json::object());
   body["thinking"] = {{"type", "disabled"}};
-  EXPECT_TRUE(ParseMessages(body, api.context).ok());
+  EXPECT_TRUE(ParseMessages(body, "", api.context).ok());
   EXPECT_EQ(api.chat.given.template_arguments, Json({{"enable_thinking", false}}));
 }
 
@@ -295,11 +296,12 @@ TEST(Messages, MistakesAreNamed) {
   for (const Case& c : cases) {
     Json body = Request(false);
     body.merge_patch(Json::parse(c.patch));
-    const Result<Call> call = ParseMessages(body, api.context);
-    ASSERT_FALSE(call.ok()) << c.patch;
-    EXPECT_EQ(call.status().code(), StatusCode::kInvalidArgument) << c.patch;
-    EXPECT_EQ(call.status().field(), c.field) << c.patch;
-    EXPECT_NE(call.status().message().find(c.message), std::string::npos) << c.patch << ": " << call.status().message();
+    const Result<ParsedRequest> request = ParseMessages(body, "", api.context);
+    ASSERT_FALSE(request.ok()) << c.patch;
+    EXPECT_EQ(request.status().code(), StatusCode::kInvalidArgument) << c.patch;
+    EXPECT_EQ(request.status().field(), c.field) << c.patch;
+    EXPECT_NE(request.status().message().find(c.message), std::string::npos)
+        << c.patch << ": " << request.status().message();
   }
 }
 
@@ -307,7 +309,7 @@ TEST(Messages, TooLongIsBlamedOnTheMessages) {
   const ToyApi api;
   Json body = Request(false);
   body["messages"][0]["content"] = std::string(5000, 'x');
-  EXPECT_EQ(ParseMessages(body, api.context).status().field(), "messages");
+  EXPECT_EQ(ParseMessages(body, "", api.context).status().field(), "messages");
 }
 
 TEST(Messages, NoBodyThrows) {
@@ -324,10 +326,10 @@ TEST(Messages, NoBodyThrows) {
      "properties": {}}}],
     "tool_choice": {"type": "tool", "name": "weather"}, "temperature": 1, "top_p": 1, "top_k": 1, "stream": true,
     "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}})");
-  ASSERT_TRUE(ParseMessages(body, api.context).ok());
+  ASSERT_TRUE(ParseMessages(body, "", api.context).ok());
   for (const Json& mutation : Mutations(body)) {
-    const Result<Call> call = ParseMessages(mutation, api.context);
-    EXPECT_TRUE(call.ok() || call.status().code() == StatusCode::kInvalidArgument) << mutation;
+    const Result<ParsedRequest> request = ParseMessages(mutation, "", api.context);
+    EXPECT_TRUE(request.ok() || request.status().code() == StatusCode::kInvalidArgument) << mutation;
     (void)CountMessageTokens(mutation, api.context);
   }
 }
@@ -335,7 +337,7 @@ TEST(Messages, NoBodyThrows) {
 TEST(Messages, CountsTokensOfThePrompt) {
   const ToyApi api;
   Json body = Request(false);
-  const size_t tokens = ParseMessages(body, api.context)->generation.prompt.size();
+  const size_t tokens = ParseMessages(body, "", api.context)->generation.prompt.size();
   body.erase("max_tokens");
   EXPECT_EQ(*CountMessageTokens(body, api.context), Json({{"input_tokens", tokens}}));
   body["messages"][0]["content"] = std::string(5000, 'x');

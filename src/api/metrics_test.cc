@@ -54,6 +54,10 @@ TEST(MetricsTest, TellsAllCounters) {
   EXPECT_EQ(samples.at("llamacpp:requests_processing"), 3);
   EXPECT_EQ(samples.at("llamacpp:requests_deferred"), 1);
   EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"end_of_text\"}"), 10);
+  EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"stop_string\"}"), 11);
+  EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"length\"}"), 12);
+  EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"time_limit\"}"), 13);
+  EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"cancelled\"}"), 14);
   EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"error\"}"), 15);
   EXPECT_EQ(samples.at("outrider_requests_refused_total"), 2);
   EXPECT_EQ(samples.at("outrider_rows_total"), 8);
@@ -76,6 +80,21 @@ TEST(MetricsTest, HistogramsAreCumulative) {
   EXPECT_EQ(samples.at("outrider_first_token_seconds_count"), 0);
 }
 
+TEST(MetricsTest, EachDistributionHasItsOwnName) {
+  SchedulerStats stats;
+  stats.first_token_seconds.Observe(1);
+  for (int i = 0; i < 2; ++i) stats.accepted_length.Observe(1);
+  for (int i = 0; i < 3; ++i) stats.step_rows.Observe(1);
+  for (int i = 0; i < 4; ++i) stats.step_cost_ratio.Observe(1);
+  for (int i = 0; i < 5; ++i) stats.step_seconds.Observe(1);
+  const auto samples = ParseMetrics(MetricsText(stats));
+  EXPECT_EQ(samples.at("outrider_first_token_seconds_count"), 1);
+  EXPECT_EQ(samples.at("outrider_accepted_length_count"), 2);
+  EXPECT_EQ(samples.at("outrider_step_rows_count"), 3);
+  EXPECT_EQ(samples.at("outrider_step_cost_ratio_count"), 4);
+  EXPECT_EQ(samples.at("outrider_step_seconds_count"), 5);
+}
+
 TEST(MetricsTest, NothingYetMeansZeroes) {
   for (const auto& [name, value] : ParseMetrics(MetricsText({}))) {
     EXPECT_EQ(value, name == "outrider_speed_up" ? 1 : 0) << name;
@@ -85,9 +104,14 @@ TEST(MetricsTest, NothingYetMeansZeroes) {
 TEST(MetricsTest, DraftersAreToldApart) {
   SchedulerStats stats;
   stats.drafters = {{"suffix", 10, 8, 0.5}, {"model", 4, 1, 2}};
+  stats.speed_up = 1.5;
   auto samples = ParseMetrics(MetricsText(stats));
   EXPECT_EQ(samples.at("outrider_draft_tokens_proposed_total{drafter=\"suffix\"}"), 10);
+  EXPECT_EQ(samples.at("outrider_draft_tokens_proposed_total{drafter=\"model\"}"), 4);
+  EXPECT_EQ(samples.at("outrider_draft_tokens_accepted_total{drafter=\"suffix\"}"), 8);
   EXPECT_EQ(samples.at("outrider_draft_tokens_accepted_total{drafter=\"model\"}"), 1);
+  EXPECT_EQ(samples.at("outrider_draft_seconds_total{drafter=\"suffix\"}"), 0.5);
+  EXPECT_EQ(samples.at("outrider_speed_up"), 1.5);
   EXPECT_EQ(samples.at("outrider_draft_seconds_total{drafter=\"model\"}"), 2);
 }
 

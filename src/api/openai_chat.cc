@@ -6,6 +6,7 @@
 #include "api/logprobs.h"
 #include "api/openai_common.h"
 #include "api/prepare.h"
+#include "chat/chat_stream.h"
 
 namespace outrider {
 namespace {
@@ -56,7 +57,7 @@ class ChatCompletionWriter : public ResponseWriter {
 
   std::string Append(const Chunk& chunk) override {
     if (options_.logprobs) tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
-    if (options_.provenance) foreseen_.insert(foreseen_.end(), chunk.tokens.begin(), chunk.tokens.end());
+    if (options_.provenance) provenance_.insert(provenance_.end(), chunk.tokens.begin(), chunk.tokens.end());
     if (chunk.completion) completion_ = *chunk.completion;
     if (!options_.stream) {
       text_ += chunk.text;
@@ -87,7 +88,7 @@ class ChatCompletionWriter : public ResponseWriter {
   std::string ErrorEvent(const Status& status) const override { return SseEvent("", OpenAiError(status)); }
 
  private:
-  // Logprobs of all tokens so far that were not reported yet: deltas do not begin and end where tokens do.
+  // The log probabilities of all tokens that were not reported yet: deltas do not begin and end where tokens do.
   Json TakeLogprobs() {
     if (!options_.logprobs) return nullptr;
     Json logprobs = {{"content", ChatLogprobs(tokens_, tokenizer_)}, {"refusal", nullptr}};
@@ -107,11 +108,11 @@ class ChatCompletionWriter : public ResponseWriter {
     return SseEvent("", event);
   }
 
-  // Of all tokens so far that were not reported yet.
+  // The drafters of all tokens that were not reported yet.
   void AddProvenance(Json* event) {
     if (!options_.provenance) return;
-    (*event)["provenance"] = ProvenanceJson(foreseen_);
-    foreseen_.clear();
+    (*event)["provenance"] = ProvenanceJson(provenance_);
+    provenance_.clear();
   }
 
   std::string LastEvents() {
@@ -128,9 +129,9 @@ class ChatCompletionWriter : public ResponseWriter {
   const Tokenizer& tokenizer_;
   const OpenAiEnvelope envelope_;
   ChatStream message_;
-  std::string text_;                      // not parsed yet; used when not streaming
-  std::vector<GeneratedToken> tokens_;    // whose logprobs were not reported yet
-  std::vector<GeneratedToken> foreseen_;  // whose drafters were not reported yet
+  std::string text_;                        // not parsed yet; used when not streaming
+  std::vector<GeneratedToken> tokens_;      // whose logprobs were not reported yet
+  std::vector<GeneratedToken> provenance_;  // whose drafters were not reported yet
   Completion completion_;
   bool began_ = false;
 };
@@ -147,24 +148,25 @@ Status ReadLogprobs(const Json& body, bool* logprobs, GenerationRequest* request
 
 }  // namespace
 
-Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context) {
-  Call call;
+Result<ParsedRequest> ParseChatCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
+  ParsedRequest request;
+  request.generation.owner = owner;
   ChatOptions options;
   const Result<ChatInput> input = ReadChatInput(body);
   if (!input.ok()) return input.status();
   if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
     return status;
-  if (const Status status = ReadLogprobs(body, &options.logprobs, &call.generation); !status.ok()) return status;
-  if (const Status status = ReadGenerationFields(body, context, &call.generation); !status.ok()) return status;
+  if (const Status status = ReadLogprobs(body, &options.logprobs, &request.generation); !status.ok()) return status;
+  if (const Status status = ReadGenerationFields(body, context, &request.generation); !status.ok()) return status;
   const Status limit = ReadMaxTokens(body, {"max_completion_tokens", "max_tokens", "n_predict"},
-                                     MaxTokensLimits::kFromMinusOne, context, &call.generation);
+                                     MaxTokensLimits::kFromMinusOne, context, &request.generation);
   if (!limit.ok()) return limit;
-  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &call.generation);
+  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &request.generation);
   if (!parser.ok()) return parser.status();
-  options.provenance = call.generation.speculation.provenance;
-  call.stream = options.stream;
-  call.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
-  return call;
+  options.provenance = request.generation.speculation.provenance;
+  request.stream = options.stream;
+  request.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
+  return request;
 }
 
 }  // namespace outrider

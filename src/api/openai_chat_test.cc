@@ -5,10 +5,10 @@
 namespace outrider {
 namespace {
 
-Call Parse(const std::string& body, const TestContext& context) {
-  Result<Call> call = ParseChatCompletion(Json::parse(body), context.api);
-  EXPECT_TRUE(call.ok()) << call.status().field() << ": " << call.status().message();
-  return std::move(*call);
+ParsedRequest Parse(const std::string& body, const TestContext& context) {
+  Result<ParsedRequest> request = ParseChatCompletion(Json::parse(body), "", context.api);
+  EXPECT_TRUE(request.ok()) << request.status().field() << ": " << request.status().message();
+  return std::move(*request);
 }
 
 constexpr const char* kToolBody = R"({"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function",
@@ -19,23 +19,24 @@ constexpr const char* kToolText =
 
 TEST(OpenAiChatTest, RequestIsRead) {
   const TestContext context;
-  const Call call = Parse(R"({"model": "x", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 9,
+  const ParsedRequest request =
+      Parse(R"({"model": "x", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 9,
     "temperature": 0.5, "stop": ["a"], "logprobs": true, "top_logprobs": 2, "unknown_field": [1]})",
-                          context);
-  EXPECT_FALSE(call.stream);
-  EXPECT_EQ(call.generation.max_tokens, 9);
-  EXPECT_EQ(call.generation.sampling.temperature, 0.5f);
-  EXPECT_EQ(call.generation.stop, std::vector<std::string>{"a"});
-  EXPECT_EQ(call.generation.top_logprobs, 2);
+            context);
+  EXPECT_FALSE(request.stream);
+  EXPECT_EQ(request.generation.max_tokens, 9);
+  EXPECT_EQ(request.generation.sampling.temperature, 0.5f);
+  EXPECT_EQ(request.generation.stop, std::vector<std::string>{"a"});
+  EXPECT_EQ(request.generation.top_logprobs, 2);
   std::string prompt;
-  for (const Token token : call.generation.prompt) prompt += context.tokenizer.Piece(token, true);
+  for (const Token token : request.generation.prompt) prompt += context.tokenizer.Piece(token, true);
   EXPECT_EQ(prompt, "<bos><|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
 }
 
 TEST(OpenAiChatTest, WholeAnswer) {
   const TestContext context;
-  Call call = Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", context);
-  const Json answer = Whole(&call, {MakeChunk("Hel"), MakeLastChunk("lo")});
+  ParsedRequest request = Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", context);
+  const Json answer = Whole(&request, {MakeChunk("Hel"), MakeLastChunk("lo")});
   EXPECT_TRUE(answer["id"].get<std::string>().starts_with("chatcmpl-"));
   EXPECT_EQ(answer["object"], "chat.completion");
   EXPECT_GT(answer["created"].get<int64_t>(), 1700000000);
@@ -51,10 +52,10 @@ TEST(OpenAiChatTest, WholeAnswer) {
 
 TEST(OpenAiChatTest, StreamedAnswer) {
   const TestContext context;
-  Call call = Parse(R"({"messages": [{"role": "user", "content": "hi"}], "stream": true})", context);
-  EXPECT_TRUE(call.stream);
+  ParsedRequest request = Parse(R"({"messages": [{"role": "user", "content": "hi"}], "stream": true})", context);
+  EXPECT_TRUE(request.stream);
   const std::vector<Json> events =
-      Stream(&call, {MakeChunk("Hel"), MakeChunk(""), MakeLastChunk("lo", FinishReason::kLength)});
+      Stream(&request, {MakeChunk("Hel"), MakeChunk(""), MakeLastChunk("lo", FinishReason::kLength)});
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(events[0]["object"], "chat.completion.chunk");
   EXPECT_EQ(events[0]["choices"], Json::parse(R"([{"index": 0, "delta": {"role": "assistant", "content": ""},
@@ -73,10 +74,10 @@ TEST(OpenAiChatTest, StreamedAnswer) {
 
 TEST(OpenAiChatTest, UsageComesLastIfAskedFor) {
   const TestContext context;
-  Call call = Parse(
+  ParsedRequest request = Parse(
       R"({"messages": [{"role": "user", "content": "hi"}], "stream": true, "stream_options": {"include_usage": true}})",
       context);
-  const std::vector<Json> events = Stream(&call, {MakeLastChunk("x")});
+  const std::vector<Json> events = Stream(&request, {MakeLastChunk("x")});
   ASSERT_EQ(events.size(), 5u);
   EXPECT_TRUE(events[0].contains("usage") && events[0]["usage"].is_null());
   EXPECT_EQ(events[3]["choices"], Json::array());
@@ -86,7 +87,7 @@ TEST(OpenAiChatTest, UsageComesLastIfAskedFor) {
 TEST(OpenAiChatTest, Logprobs) {
   const TestContext context;
   const std::string body = R"({"messages": [{"role": "user", "content": "hi"}], "logprobs": true, "top_logprobs": 2)";
-  Call whole = Parse(body + "}", context);
+  ParsedRequest whole = Parse(body + "}", context);
   const Json answer = Whole(&whole, {MakeLastChunk("ab")});
   const Json expected = Json::parse(R"([
     {"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": [{"token": "a", "logprob": -0.5, "bytes": [97]},
@@ -95,7 +96,7 @@ TEST(OpenAiChatTest, Logprobs) {
                                                                    {"token": "z", "logprob": -1.5, "bytes": [122]}]}])");
   EXPECT_EQ(answer["choices"][0]["logprobs"]["content"], expected);
 
-  Call streamed = Parse(body + R"(, "stream": true})", context);
+  ParsedRequest streamed = Parse(body + R"(, "stream": true})", context);
   Json seen = Json::array();
   Chunk held = MakeChunk("a");
   held.text = "";  // a token whose text is not final yet
@@ -108,9 +109,9 @@ TEST(OpenAiChatTest, Logprobs) {
 
 TEST(OpenAiChatTest, WholeToolCall) {
   const TestContext context;
-  Call call = Parse(std::string(kToolBody) + "}", context);
-  EXPECT_TRUE(call.generation.sampling.grammar.lazy);
-  const Json answer = Whole(&call, {MakeLastChunk(kToolText)});
+  ParsedRequest request = Parse(std::string(kToolBody) + "}", context);
+  EXPECT_TRUE(request.generation.sampling.grammar.lazy);
+  const Json answer = Whole(&request, {MakeLastChunk(kToolText)});
   const Json& choice = answer["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
   EXPECT_TRUE(choice["message"]["content"].is_null());
@@ -124,11 +125,11 @@ TEST(OpenAiChatTest, WholeToolCall) {
 
 TEST(OpenAiChatTest, StreamedToolCall) {
   const TestContext context;
-  Call call = Parse(std::string(kToolBody) + R"(, "stream": true})", context);
+  ParsedRequest request = Parse(std::string(kToolBody) + R"(, "stream": true})", context);
   std::vector<Chunk> chunks;
   for (const char c : std::string(kToolText)) chunks.push_back(MakeChunk(std::string(1, c)));
   chunks.push_back(MakeLastChunk(""));
-  const std::vector<Json> events = Stream(&call, chunks);
+  const std::vector<Json> events = Stream(&request, chunks);
   std::string arguments, name;
   for (const Json& event : events) {
     if (event.is_string() || !event["choices"][0]["delta"].contains("tool_calls")) continue;
@@ -164,16 +165,44 @@ TEST(OpenAiChatTest, ReasoningHasItsOwnField) {
       "{{- '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}{{- m.content + '<|im_end|>\\n' "
       "}}{%- endfor %}"
       "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}");
-  Call call = Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", context);
-  const Json message = Whole(&call, {MakeLastChunk("<think>\nhmm\n</think>\n\nYes")})["choices"][0]["message"];
+  ParsedRequest request = Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", context);
+  const Json message = Whole(&request, {MakeLastChunk("<think>\nhmm\n</think>\n\nYes")})["choices"][0]["message"];
   EXPECT_EQ(message["content"], "Yes");
   EXPECT_NE(message["reasoning_content"].get<std::string>().find("hmm"), std::string::npos);
 }
 
+TEST(OpenAiChatTest, ProvenanceIsToldOnceForEachToken) {
+  const TestContext context;
+  const std::string body = R"({"messages": [{"role": "user", "content": "hi"}], "speculative": {"provenance": true})";
+  const Json expected = Json::parse(R"([{"text": "a", "drafter": "suffix"}, {"text": "b", "drafter": null}])");
+  Chunk first = MakeChunk("a");
+  first.tokens[0].drafter = "suffix";
+  ParsedRequest whole = Parse(body + "}", context), streamed = Parse(body + R"(, "stream": true})", context);
+  EXPECT_EQ(Whole(&whole, {first, MakeLastChunk("b")})["provenance"], expected);
+  Json seen = Json::array();
+  for (const Json& event : Stream(&streamed, {first, MakeLastChunk("b")})) {
+    if (event.is_string()) continue;
+    for (const Json& token : event["provenance"]) seen.push_back(token);
+  }
+  EXPECT_EQ(seen, expected);
+  ParsedRequest without = Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", context);
+  EXPECT_FALSE(Whole(&without, {first, MakeLastChunk("b")}).contains("provenance"));
+}
+
+TEST(OpenAiChatTest, ToolsThatCannotBeCalledAreNotLookedAt) {
+  const TestContext context;
+  const std::string tools = R"({"messages": [{"role": "user", "content": "hi"}], "tools": [5,
+    {"type": "function", "function": {"name": "bad", "parameters": {"type": "wizard"}}},
+    {"type": "function", "function": {"name": "now"}}], "tool_choice": {"type": "function", "function": {"name": )";
+  const ParsedRequest request = Parse(tools + R"("now"}}})", context);
+  EXPECT_NE(request.generation.sampling.grammar.text.find("now"), std::string::npos);
+  ExpectRefused(&ParseChatCompletion, {{tools + R"("bad"}}})", "tools[1].function.parameters"}});
+}
+
 TEST(OpenAiChatTest, ErrorsInAStreamAreEvents) {
   const TestContext context;
-  const Call call = Parse(R"({"messages": [{"role": "user", "content": "hi"}], "stream": true})", context);
-  const std::vector<Json> events = DataEvents(call.writer->ErrorEvent(Internal("the engine failed")));
+  const ParsedRequest request = Parse(R"({"messages": [{"role": "user", "content": "hi"}], "stream": true})", context);
+  const std::vector<Json> events = DataEvents(request.writer->ErrorEvent(Internal("the engine failed")));
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0]["error"]["message"], "the engine failed");
 }
@@ -203,6 +232,7 @@ TEST(OpenAiChatTest, BadInputIsRefusedByName) {
        {"{" + hi + R"(, "top_logprobs": 2})", "top_logprobs"},
        {"{" + hi + R"(, "tools": {}})", "tools"},
        {"{" + hi + R"(, "tools": [{"type": "function", "function": {}}]})", "tools[0].function.name"},
+       {"{" + hi + R"(, "tools": [{"type": "function", "function": {"name": "f"}}, 5]})", "tools[1]"},
        {"{" + hi + R"(, "tool_choice": "required"})", "tool_choice"},
        {"{" + hi + R"(, "tool_choice": "maybe"})", "tool_choice"},
        {"{" + hi + R"(, "tool_choice": 5})", "tool_choice"},

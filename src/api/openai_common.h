@@ -31,7 +31,7 @@ class OpenAiEnvelope {
 
 Json OpenAiUsage(const GenerationTimings& timings);
 
-// What OpenAI does not send: the seed that repeats this answer, and llama.cpp's timings.
+// Fields that OpenAI does not send: the seed that repeats this answer, and llama.cpp's timings.
 void AddOurs(const Completion& completion, Json* answer);
 
 // "stream" and "stream_options.include_usage".

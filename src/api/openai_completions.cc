@@ -91,8 +91,9 @@ Status RefuseUnsupported(const Json& body) {
 
 }  // namespace
 
-Result<Call> ParseTextCompletion(const Json& body, const ApiContext& context) {
-  Call call;
+Result<ParsedRequest> ParseTextCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
+  ParsedRequest request;
+  request.generation.owner = owner;
   TextOptions options;
   FieldReader fields(body);
   fields.Int("logprobs", 0, kMaxTopLogprobs, &options.logprobs);
@@ -100,14 +101,14 @@ Result<Call> ParseTextCompletion(const Json& body, const ApiContext& context) {
   if (const Status status = RefuseUnsupported(body); !status.ok()) return status;
   if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
     return status;
-  if (const Status status = PrepareText(body, context, &call.generation); !status.ok()) return status;
+  if (const Status status = PrepareText(body, context, &request.generation); !status.ok()) return status;
   const Status limit =
-      ReadMaxTokens(body, {"max_tokens", "n_predict"}, MaxTokensLimits::kFromMinusOne, context, &call.generation);
+      ReadMaxTokens(body, {"max_tokens", "n_predict"}, MaxTokensLimits::kFromMinusOne, context, &request.generation);
   if (!limit.ok()) return limit;
-  call.generation.top_logprobs = options.logprobs;
-  call.stream = options.stream;
-  call.writer = std::make_unique<TextCompletionWriter>(options, context);
-  return call;
+  request.generation.top_logprobs = options.logprobs;
+  request.stream = options.stream;
+  request.writer = std::make_unique<TextCompletionWriter>(options, context);
+  return request;
 }
 
 }  // namespace outrider

@@ -5,10 +5,10 @@
 namespace outrider {
 namespace {
 
-Call Parse(const std::string& body, const TestContext& context) {
-  Result<Call> call = ParseTextCompletion(Json::parse(body), context.api);
-  EXPECT_TRUE(call.ok()) << call.status().field() << ": " << call.status().message();
-  return std::move(*call);
+ParsedRequest Parse(const std::string& body, const TestContext& context) {
+  Result<ParsedRequest> request = ParseTextCompletion(Json::parse(body), "", context.api);
+  EXPECT_TRUE(request.ok()) << request.status().field() << ": " << request.status().message();
+  return std::move(*request);
 }
 
 TEST(OpenAiCompletionsTest, PromptForms) {
@@ -24,11 +24,11 @@ TEST(OpenAiCompletionsTest, PromptForms) {
 
 TEST(OpenAiCompletionsTest, WholeAnswer) {
   const TestContext context;
-  Call call = Parse(R"({"prompt": "hi", "max_tokens": 4, "grammar": "root ::= \"x\""})", context);
-  EXPECT_EQ(call.generation.max_tokens, 4);
-  EXPECT_EQ(call.generation.top_logprobs, -1);
-  EXPECT_EQ(call.generation.sampling.grammar.text, "root ::= \"x\"");
-  const Json answer = Whole(&call, {MakeChunk("a"), MakeLastChunk("b", FinishReason::kStopString)});
+  ParsedRequest request = Parse(R"({"prompt": "hi", "max_tokens": 4, "grammar": "root ::= \"x\""})", context);
+  EXPECT_EQ(request.generation.max_tokens, 4);
+  EXPECT_EQ(request.generation.top_logprobs, -1);
+  EXPECT_EQ(request.generation.sampling.grammar.text, "root ::= \"x\"");
+  const Json answer = Whole(&request, {MakeChunk("a"), MakeLastChunk("b", FinishReason::kStopString)});
   EXPECT_TRUE(answer["id"].get<std::string>().starts_with("cmpl-"));
   EXPECT_EQ(answer["object"], "text_completion");
   EXPECT_EQ(answer["choices"],
@@ -39,8 +39,9 @@ TEST(OpenAiCompletionsTest, WholeAnswer) {
 
 TEST(OpenAiCompletionsTest, StreamedAnswer) {
   const TestContext context;
-  Call call = Parse(R"({"prompt": "hi", "stream": true, "stream_options": {"include_usage": true}})", context);
-  const std::vector<Json> events = Stream(&call, {MakeChunk("a"), MakeLastChunk("b")});
+  ParsedRequest request =
+      Parse(R"({"prompt": "hi", "stream": true, "stream_options": {"include_usage": true}})", context);
+  const std::vector<Json> events = Stream(&request, {MakeChunk("a"), MakeLastChunk("b")});
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(events[0]["choices"][0]["text"], "a");
   EXPECT_TRUE(events[0]["usage"].is_null());
@@ -55,24 +56,24 @@ TEST(OpenAiCompletionsTest, StreamedAnswer) {
 
 TEST(OpenAiCompletionsTest, LegacyLogprobs) {
   const TestContext context;
-  Call call = Parse(R"({"prompt": "hi", "logprobs": 2})", context);
-  EXPECT_EQ(call.generation.top_logprobs, 2);
-  const Json answer = Whole(&call, {MakeChunk("a"), MakeChunk("\xC3\xA9"), MakeLastChunk("z")});
+  ParsedRequest request = Parse(R"({"prompt": "hi", "logprobs": 2})", context);
+  EXPECT_EQ(request.generation.top_logprobs, 2);
+  const Json answer = Whole(&request, {MakeChunk("a"), MakeChunk("\xC3\xA9"), MakeLastChunk("z")});
   EXPECT_EQ(answer["choices"][0]["logprobs"]["text_offset"], Json({0, 1, 2, 2}));
   EXPECT_EQ(answer["choices"][0]["logprobs"]["token_logprobs"], Json({-0.5, -0.5, -0.5, -0.5}));
   EXPECT_EQ(answer["choices"][0]["logprobs"]["tokens"][0], "a");
   EXPECT_EQ(answer["choices"][0]["logprobs"]["top_logprobs"][0], Json({{"a", -0.5}, {"z", -1.5}}));
   EXPECT_EQ(answer["choices"][0]["logprobs"]["top_logprobs"][3], Json({{"z", -0.5}}));  // the likelier of two alike
-  Call none = Parse(R"({"prompt": "hi", "logprobs": 0})", context);
+  ParsedRequest none = Parse(R"({"prompt": "hi", "logprobs": 0})", context);
   EXPECT_TRUE(Whole(&none, {MakeLastChunk("a")})["choices"][0]["logprobs"]["top_logprobs"].is_null());
 }
 
 TEST(OpenAiCompletionsTest, ImpossibleLogprobsStayNumbers) {
   const TestContext context;
-  Call call = Parse(R"({"prompt": "hi", "logprobs": 0})", context);
+  ParsedRequest request = Parse(R"({"prompt": "hi", "logprobs": 0})", context);
   Chunk chunk = MakeLastChunk("a");
   chunk.tokens[0].logprob = -std::numeric_limits<float>::infinity();
-  EXPECT_EQ(Whole(&call, {chunk})["choices"][0]["logprobs"]["token_logprobs"][0], -9999.0);
+  EXPECT_EQ(Whole(&request, {chunk})["choices"][0]["logprobs"]["token_logprobs"][0], -9999.0);
 }
 
 TEST(OpenAiCompletionsTest, BadInputIsRefusedByName) {

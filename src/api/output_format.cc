@@ -9,12 +9,7 @@
 namespace outrider {
 namespace {
 
-Status CheckConverts(const Json& schema, const std::string& field) {
-  const Result<std::string> grammar = JsonSchemaToGrammar(schema);
-  return grammar.ok() ? Status() : InvalidArgument(grammar.status().message(), field);
-}
-
-// Sets *schema, and *field to the name it was found under; leaves both if the format is plain text.
+// Sets *schema, and *field to the name it was found under; leaves both unchanged if the format is plain text.
 Status ReadResponseFormat(const Json& format, Json* schema, std::string* field) {
   FieldReader fields(format, "response_format.");
   std::string type;
@@ -56,20 +51,15 @@ Status ReadOutputFormat(const Json& body, ChatInput* input) {
   if (schema.is_null()) return {};
   if (!input->grammar.empty()) return InvalidArgument("cannot be combined with a JSON schema", "grammar");
   if (schema.empty()) schema["type"] = "object";  // no schema: any object
-  input->json_schema = std::move(schema);
-  return CheckConverts(input->json_schema, schema_field);
+  Result<JsonSchema> read = JsonSchema::Read(schema, schema_field);
+  if (!read.ok()) return read.status();
+  input->json_schema = std::move(*read);
+  return {};
 }
 
-Status SetGrammar(const std::string& gbnf, const Json& json_schema, GenerationRequest* request) {
+void SetGrammar(const ChatInput& format, GenerationRequest* request) {
   request->sampling.grammar = {};
-  if (json_schema.is_null()) {
-    request->sampling.grammar.text = gbnf;
-    return {};
-  }
-  Result<std::string> grammar = JsonSchemaToGrammar(json_schema);
-  if (!grammar.ok()) return InvalidArgument(grammar.status().message(), "json_schema");
-  request->sampling.grammar.text = std::move(*grammar);
-  return {};
+  request->sampling.grammar.text = format.json_schema ? format.json_schema->ToGrammar() : format.grammar;
 }
 
 }  // namespace outrider

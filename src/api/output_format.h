@@ -1,5 +1,4 @@
-// What the answer must look like: response_format, json_schema, grammar. A schema that no grammar can be made of is
-// refused here, under the name of the field it came in.
+// What the answer must look like: response_format, json_schema, grammar.
 #pragma once
 
 #include <string>
@@ -10,10 +9,11 @@
 
 namespace outrider {
 
-// "response_format" (text, json_object, json_schema) and llama.cpp's "json_schema" and "grammar" into `input`.
+// Reads "response_format" (text, json_object, json_schema) and llama.cpp's "json_schema" and "grammar" into `input`. A
+// schema of which no grammar can be made is refused under the name of the field it came in.
 Status ReadOutputFormat(const Json& body, ChatInput* input);
 
-// Sets request->sampling.grammar from GBNF text or JSON schema for endpoints without a chat template.
-Status SetGrammar(const std::string& gbnf, const Json& json_schema, GenerationRequest* request);
+// Sets request->sampling.grammar from what ReadOutputFormat read, for endpoints without a chat template.
+void SetGrammar(const ChatInput& format, GenerationRequest* request);
 
 }  // namespace outrider

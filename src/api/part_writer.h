@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/protocol.h"
+#include "chat/chat_stream.h"
 
 namespace outrider {
 

@@ -104,6 +104,13 @@ inline std::vector<Chunk> MakeChunks(const std::string& text, size_t step, Finis
   return chunks;
 }
 
+// The tools in OpenAI's shape.
+inline Json ToolsJson(const std::vector<ChatTool>& tools) {
+  Json list = Json::array();
+  for (const ChatTool& tool : tools) list.push_back({{"type", "function"}, {"function", tool.function}});
+  return list;
+}
+
 // Name and data of each event.
 inline std::vector<std::pair<std::string, Json>> ParseEvents(const std::string& stream) {
   std::vector<std::pair<std::string, Json>> events;

@@ -56,7 +56,7 @@ Status PrepareText(const Json& body, const ApiContext& context, GenerationReques
   ChatInput format;
   if (const Status status = ReadGenerationFields(body, context, request); !status.ok()) return status;
   if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;
-  if (const Status status = SetGrammar(format.grammar, format.json_schema, request); !status.ok()) return status;
+  SetGrammar(format, request);
   Result<std::vector<Token>> prompt = ReadPrompt(FieldReader(body).At(kField), context.tokenizer);
   if (!prompt.ok()) return prompt.status();
   request->prompt = std::move(*prompt);

@@ -2,8 +2,8 @@
 // server-sent events. OpenAI chat, completions and responses, Anthropic messages and llama.cpp's completion are each
 // one file with one parse function; the HTTP layer treats them all alike and never looks inside.
 //
-//   body ──Parse──► Call { GenerationRequest, stream?, ResponseWriter } ──► Scheduler ──► Chunk… ──► ResponseWriter ──►
-//   bytes
+//   body ──Parse…──► ParsedRequest { GenerationRequest, ResponseWriter }
+//                    GenerationRequest ──► Scheduler ──► Chunk… ──► ResponseWriter ──► bytes
 #pragma once
 
 #include <memory>
@@ -48,20 +48,22 @@ class ResponseWriter {
   virtual std::string ErrorEvent(const Status& status) const = 0;
 };
 
-// A parsed request, ready to be submitted.
-struct Call {
+// A request that has been read and checked. `generation` is to be submitted; `writer` answers.
+struct ParsedRequest {
   GenerationRequest generation;
   bool stream = false;
   std::unique_ptr<ResponseWriter> writer;
 };
 
-using ParseCall = Result<Call> (*)(const Json& body, const ApiContext& context);
+// `owner`: whose request it is (GenerationRequest::owner). Errors are those of the client and name the field.
+using ParseRequest = Result<ParsedRequest> (*)(const Json& body, const std::string& owner, const ApiContext& context);
 
-Result<Call> ParseChatCompletion(const Json& body, const ApiContext& context);   // POST /v1/chat/completions
-Result<Call> ParseTextCompletion(const Json& body, const ApiContext& context);   // POST /v1/completions
-Result<Call> ParseResponse(const Json& body, const ApiContext& context);         // POST /v1/responses
-Result<Call> ParseMessages(const Json& body, const ApiContext& context);         // POST /v1/messages
-Result<Call> ParseLlamaCompletion(const Json& body, const ApiContext& context);  // POST /completion
+// POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and llama.cpp's /completion.
+Result<ParsedRequest> ParseChatCompletion(const Json& body, const std::string& owner, const ApiContext& context);
+Result<ParsedRequest> ParseTextCompletion(const Json& body, const std::string& owner, const ApiContext& context);
+Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, const ApiContext& context);
+Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, const ApiContext& context);
+Result<ParsedRequest> ParseLlamaCompletion(const Json& body, const std::string& owner, const ApiContext& context);
 
 // Error bodies: OpenAI's shape, and Anthropic's for /v1/messages.
 Json OpenAiError(const Status& status);

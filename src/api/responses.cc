@@ -187,25 +187,27 @@ Json UnfinishedResponse(const Json& settings, const FieldReader& reader, const A
 
 }  // namespace
 
-Result<Call> ParseResponse(const Json& body, const ApiContext& context) {
+Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, const ApiContext& context) {
   const Result<ResponsesInput> input = ReadResponsesInput(body);
   if (!input.ok()) return input.status();
 
-  Call call;
+  ParsedRequest request;
+  request.generation.owner = owner;
   FieldReader reader(body);
-  reader.Bool("stream", &call.stream);
+  reader.Bool("stream", &request.stream);
   Status status = reader.status();
   if (status.ok())
-    status = ReadMaxTokens(body, {"max_output_tokens"}, MaxTokensLimits::kPositive, context, &call.generation);
-  if (status.ok()) status = ReadGenerationFields(body, context, &call.generation);
+    status = ReadMaxTokens(body, {"max_output_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
+  if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
 
   const Result<std::shared_ptr<const ChatParser>> parser =
-      PrepareTurns(input->chat, "input", context, &call.generation);
+      PrepareTurns(input->chat, "input", context, &request.generation);
   if (!parser.ok()) return parser.status();
-  call.writer = std::make_unique<ResponsesWriter>(
-      *parser, call.stream, context.tokenizer, UnfinishedResponse(input->settings, reader, context, call.generation));
-  return call;
+  request.writer =
+      std::make_unique<ResponsesWriter>(*parser, request.stream, context.tokenizer,
+                                        UnfinishedResponse(input->settings, reader, context, request.generation));
+  return request;
 }
 
 }  // namespace outrider

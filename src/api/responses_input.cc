@@ -106,7 +106,7 @@ Status ReadTool(const Json& tool, const std::string& field, ChatInput* input, Js
                    {"description", reader.At("description")},
                    {"parameters", parameters},
                    {"strict", strict}});
-  return AddTool(name, description, parameters, field + ".parameters", input);
+  return AddTool(name, description, parameters, field, "parameters", input);
 }
 
 Status ReadToolChoice(const Json& choice, ChatInput* input) {
@@ -148,7 +148,7 @@ Status ReadTextFormat(const Json& text, ChatInput* input, Json* echo) {
     if (!reader.status().ok()) return reader.status();
     if (Status status = ReadSchema(format, "text.format", input); !status.ok()) return status;
   } else if (type == "json_object") {
-    input->json_schema = {{"type", "object"}};
+    input->json_schema = JsonSchema::AnyObject();
   } else if (type != "text") {
     return InvalidArgument("must be \"text\", \"json_object\" or \"json_schema\"", "text.format.type");
   }

@@ -14,16 +14,16 @@ Json Request(bool stream) {
 }
 
 std::string Stream(const ToyApi& api, const std::string& text, size_t step, FinishReason reason) {
-  Result<Call> call = ParseResponse(Request(true), api.context);
+  Result<ParsedRequest> request = ParseResponse(Request(true), "", api.context);
   std::string stream;
-  for (const Chunk& chunk : MakeChunks(text, step, reason)) stream += call->writer->Append(chunk);
+  for (const Chunk& chunk : MakeChunks(text, step, reason)) stream += request->writer->Append(chunk);
   return stream;
 }
 
 Json Whole(const ToyApi& api, const std::string& text, FinishReason reason) {
-  Result<Call> call = ParseResponse(Request(false), api.context);
-  for (const Chunk& chunk : MakeChunks(text, 1, reason)) call->writer->Append(chunk);
-  return call->writer->Whole();
+  Result<ParsedRequest> request = ParseResponse(Request(false), "", api.context);
+  for (const Chunk& chunk : MakeChunks(text, 1, reason)) request->writer->Append(chunk);
+  return request->writer->Whole();
 }
 
 // Ids are random and times pass.
@@ -168,13 +168,13 @@ TEST(Responses, EmptyAnswersHaveAnEmptyText) {
 
 TEST(Responses, ErrorsAreEvents) {
   const ToyApi api;
-  Result<Call> call = ParseResponse(Request(true), api.context);
+  Result<ParsedRequest> request = ParseResponse(Request(true), "", api.context);
   Chunk first, last;
   first.text = "so f";
   last.completion =
       Completion{.reason = FinishReason::kError, .stop_string = "", .error = Internal("out of memory"), .timings = {}};
-  const size_t before = ParseEvents(call->writer->Append(first)).size();
-  const auto events = ParseEvents(call->writer->Append(last));
+  const size_t before = ParseEvents(request->writer->Append(first)).size();
+  const auto events = ParseEvents(request->writer->Append(last));
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].second, Json({{"type", "error"},
                                     {"sequence_number", before},
@@ -208,8 +208,8 @@ TEST(Responses, ConversationBecomesChatMessages) {
     "tools": [{"type": "function", "name": "weather", "description": "d", "parameters": {"type": "object"},
      "strict": false},
               {"type": "function", "name": "time"}]})");
-  Result<Call> call = ParseResponse(body, api.context);
-  ASSERT_TRUE(call.ok()) << call.status().field() << call.status().message();
+  Result<ParsedRequest> request = ParseResponse(body, "", api.context);
+  ASSERT_TRUE(request.ok()) << request.status().field() << request.status().message();
   EXPECT_EQ(api.chat.given.messages, Json::parse(R"([
     {"role": "system", "content": "Be brief.\nBe kind."},
     {"role": "user", "content": "weather\nplease"},
@@ -219,17 +219,17 @@ TEST(Responses, ConversationBecomesChatMessages) {
     {"role": "tool", "tool_call_id": "c1", "content": "rain"},
     {"role": "tool", "tool_call_id": "c2", "content": "noon"},
     {"role": "user", "content": "thanks"}])"));
-  EXPECT_EQ(api.chat.given.tools, Json::parse(R"([
+  EXPECT_EQ(ToolsJson(api.chat.given.tools), Json::parse(R"([
     {"type": "function", "function": {"name": "weather", "description": "d", "parameters": {"type": "object"}}},
     {"type": "function", "function": {"name": "time", "description": "", "parameters": {"type": "object",
      "properties": {}}}}])"));
   EXPECT_FALSE(api.chat.given.parallel_tool_calls);
-  EXPECT_EQ(call->generation.max_tokens, 9);
-  EXPECT_EQ(call->generation.sampling.temperature, 0.5f);
-  EXPECT_FALSE(call->stream);
+  EXPECT_EQ(request->generation.max_tokens, 9);
+  EXPECT_EQ(request->generation.sampling.temperature, 0.5f);
+  EXPECT_FALSE(request->stream);
 
-  for (const Chunk& chunk : MakeChunks("x", 1, FinishReason::kEndOfText)) call->writer->Append(chunk);
-  const Json response = call->writer->Whole();
+  for (const Chunk& chunk : MakeChunks("x", 1, FinishReason::kEndOfText)) request->writer->Append(chunk);
+  const Json response = request->writer->Whole();
   EXPECT_EQ(response["instructions"], "Be brief.");
   EXPECT_EQ(response["max_output_tokens"], 9);
   EXPECT_EQ(response["temperature"], 0.5);
@@ -246,7 +246,7 @@ TEST(Responses, ToolChoice) {
   body["tools"] = Json::parse(R"([{"type": "function", "name": "a"}, {"type": "function", "name": "b"}])");
   const auto choose = [&](const Json& choice) {
     body["tool_choice"] = choice;
-    EXPECT_TRUE(ParseResponse(body, api.context).ok());
+    EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
     return api.chat.given;
   };
   EXPECT_EQ(choose("auto").tool_choice, ToolChoice::kAuto);
@@ -255,7 +255,7 @@ TEST(Responses, ToolChoice) {
   const ChatInput named = choose({{"type", "function"}, {"name", "b"}});
   EXPECT_EQ(named.tool_choice, ToolChoice::kRequired);
   ASSERT_EQ(named.tools.size(), 1u);
-  EXPECT_EQ(named.tools[0]["function"]["name"], "b");
+  EXPECT_EQ(named.tools[0].name(), "b");
 }
 
 TEST(Responses, TextFormat) {
@@ -264,28 +264,30 @@ TEST(Responses, TextFormat) {
   const Json schema = {{"type", "object"}, {"properties", {{"a", {{"type", "string"}}}}}};
   const Json format = {{"type", "json_schema"}, {"name", "n"}, {"schema", schema}, {"strict", true}};
   body["text"] = {{"format", format}};
-  Result<Call> call = ParseResponse(body, api.context);
-  ASSERT_TRUE(call.ok());
-  EXPECT_EQ(api.chat.given.json_schema, schema);
-  for (const Chunk& chunk : MakeChunks("{}", 1, FinishReason::kEndOfText)) call->writer->Append(chunk);
-  EXPECT_EQ(call->writer->Whole()["text"], body["text"]);
+  Result<ParsedRequest> request = ParseResponse(body, "", api.context);
+  ASSERT_TRUE(request.ok());
+  ASSERT_TRUE(api.chat.given.json_schema);
+  EXPECT_EQ(api.chat.given.json_schema->json(), schema);
+  for (const Chunk& chunk : MakeChunks("{}", 1, FinishReason::kEndOfText)) request->writer->Append(chunk);
+  EXPECT_EQ(request->writer->Whole()["text"], body["text"]);
 
   body["text"] = {{"format", {{"type", "json_object"}}}};
-  EXPECT_TRUE(ParseResponse(body, api.context).ok());
-  EXPECT_EQ(api.chat.given.json_schema, Json({{"type", "object"}}));
+  EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
+  ASSERT_TRUE(api.chat.given.json_schema);
+  EXPECT_EQ(api.chat.given.json_schema->json(), Json({{"type", "object"}}));
   body["text"] = {{"format", {{"type", "text"}}}, {"verbosity", "low"}};
-  EXPECT_TRUE(ParseResponse(body, api.context).ok());
-  EXPECT_TRUE(api.chat.given.json_schema.is_null());
+  EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
+  EXPECT_FALSE(api.chat.given.json_schema);
 }
 
 TEST(Responses, ReasoningEffortReachesTheTemplate) {
   const ToyApi api;
   Json body = Request(false);
   body["reasoning"] = {{"effort", "low"}};
-  EXPECT_TRUE(ParseResponse(body, api.context).ok());
+  EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
   EXPECT_EQ(api.chat.given.template_arguments, Json({{"reasoning_effort", "low"}}));
   body["reasoning"] = {{"effort", "none"}};
-  EXPECT_TRUE(ParseResponse(body, api.context).ok());
+  EXPECT_TRUE(ParseResponse(body, "", api.context).ok());
   EXPECT_EQ(api.chat.given.template_arguments, Json({{"enable_thinking", false}}));
 }
 
@@ -352,11 +354,12 @@ TEST(Responses, MistakesAreNamed) {
   for (const Case& c : cases) {
     Json body = Request(false);
     body.merge_patch(Json::parse(c.patch));
-    const Result<Call> call = ParseResponse(body, api.context);
-    ASSERT_FALSE(call.ok()) << c.patch;
-    EXPECT_EQ(call.status().code(), StatusCode::kInvalidArgument) << c.patch;
-    EXPECT_EQ(call.status().field(), c.field) << c.patch;
-    EXPECT_NE(call.status().message().find(c.message), std::string::npos) << c.patch << ": " << call.status().message();
+    const Result<ParsedRequest> request = ParseResponse(body, "", api.context);
+    ASSERT_FALSE(request.ok()) << c.patch;
+    EXPECT_EQ(request.status().code(), StatusCode::kInvalidArgument) << c.patch;
+    EXPECT_EQ(request.status().field(), c.field) << c.patch;
+    EXPECT_NE(request.status().message().find(c.message), std::string::npos)
+        << c.patch << ": " << request.status().message();
   }
 }
 
@@ -364,7 +367,7 @@ TEST(Responses, TooLongIsBlamedOnTheInput) {
   const ToyApi api;
   Json body = Request(false);
   body["input"] = std::string(5000, 'x');
-  EXPECT_EQ(ParseResponse(body, api.context).status().field(), "input");
+  EXPECT_EQ(ParseResponse(body, "", api.context).status().field(), "input");
 }
 
 TEST(Responses, NoBodyThrows) {
@@ -381,10 +384,10 @@ TEST(Responses, NoBodyThrows) {
      "strict": false}],
     "tool_choice": {"type": "function", "name": "weather"},
     "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}})");
-  ASSERT_TRUE(ParseResponse(body, api.context).ok());
+  ASSERT_TRUE(ParseResponse(body, "", api.context).ok());
   for (const Json& mutation : Mutations(body)) {
-    const Result<Call> call = ParseResponse(mutation, api.context);
-    EXPECT_TRUE(call.ok() || call.status().code() == StatusCode::kInvalidArgument) << mutation;
+    const Result<ParsedRequest> request = ParseResponse(mutation, "", api.context);
+    EXPECT_TRUE(request.ok() || request.status().code() == StatusCode::kInvalidArgument) << mutation;
   }
 }
 

@@ -79,32 +79,38 @@ void AddToolResult(const std::string& call_id, const std::string& text, ChatInpu
 }
 
 Status AddTool(const std::string& name, const std::string& description, const Json& parameters,
-               const std::string& field, ChatInput* input) {
-  const Result<std::string> grammar = JsonSchemaToGrammar(parameters);
-  if (!grammar.ok()) return InvalidArgument(grammar.status().message(), field);
-  Json function = {{"name", name}, {"description", description}, {"parameters", parameters}};
-  input->tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+               const std::string& field, const char* parameters_key, ChatInput* input) {
+  Result<ChatTool> tool = MakeTool({{"name", name}, {"description", description}, {"parameters", parameters}},
+                                   field + ".name", fmt::format("{}.{}", field, parameters_key));
+  if (!tool.ok()) return tool.status();
+  input->tools.push_back(std::move(*tool));
   return {};
 }
 
 Status RequireTool(const std::string& name, const std::string& field, ChatInput* input) {
-  for (const Json& tool : input->tools) {
-    if (FieldReader(FieldReader(tool).At("function")).At("name") != name) continue;
-    input->tools = Json::array({Json(tool)});
+  for (const ChatTool& tool : input->tools) {
+    if (tool.name() != name) continue;
+    input->tools = std::vector<ChatTool>{tool};
     input->tool_choice = ToolChoice::kRequired;
     return {};
   }
+  return NotAmongTheTools(name, field);
+}
+
+Status NotAmongTheTools(const std::string& name, const std::string& field) {
   return InvalidArgument(fmt::format("is \"{}\", which is not among the tools", name), field);
 }
 
 Status ReadSchema(const Json& format, const std::string& field, ChatInput* input) {
   FieldReader reader(format, field + ".");
-  reader.Object("schema", &input->json_schema);
+  Json schema;
+  reader.Object("schema", &schema);
   if (!reader.Has("schema")) reader.Fail("schema", "is required");
   if (!reader.status().ok()) return reader.status();
-  const Result<std::string> grammar = JsonSchemaToGrammar(input->json_schema);
-  if (!grammar.ok()) reader.Fail("schema", grammar.status().message());
-  return reader.status();
+  Result<JsonSchema> read = JsonSchema::Read(schema, field + ".schema");
+  if (!read.ok()) return read.status();
+  input->json_schema = std::move(*read);
+  return {};
 }
 
 Result<std::shared_ptr<const ChatParser>> PrepareTurns(const ChatInput& input, const char* conversation,
@@ -114,7 +120,6 @@ Result<std::shared_ptr<const ChatParser>> PrepareTurns(const ChatInput& input, c
   const Status status = parser.status();
   std::string field = status.field();
   if (field.starts_with("messages")) field = conversation;
-  if (field.starts_with("tools")) field = "tools";
   return Status(status.code(), status.message(), field);
 }
 

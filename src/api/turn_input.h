@@ -43,18 +43,19 @@ void AddTurn(std::string_view role, std::string_view text, ChatInput* input);
 void AddToolCall(const ToolCall& call, ChatInput* input);
 void AddToolResult(const std::string& call_id, const std::string& text, ChatInput* input);
 
-// `field` is that of the parameters' schema.
+// `field` is the place of the tool, and `parameters_key` the name that its schema has there.
 Status AddTool(const std::string& name, const std::string& description, const Json& parameters,
-               const std::string& field, ChatInput* input);
+               const std::string& field, const char* parameters_key, ChatInput* input);
 
-// The answer must be a call of this tool. `field` is where the request names it. The tools need not be checked yet.
+// The answer must be a call of this tool. `field` is where the request names it.
 Status RequireTool(const std::string& name, const std::string& field, ChatInput* input);
+Status NotAmongTheTools(const std::string& name, const std::string& field);
 
 // The answer must match the schema that `format` has under "schema".
 Status ReadSchema(const Json& format, const std::string& field, ChatInput* input);
 
-// PrepareChat for such an input. Places in the ChatInput, which the client never saw, become `conversation` or "tools"
-// in errors.
+// PrepareChat for such an input. Errors name the field `conversation` where they would name a message of the ChatInput,
+// which the client did not write.
 Result<std::shared_ptr<const ChatParser>> PrepareTurns(const ChatInput& input, const char* conversation,
                                                        const ApiContext& context, GenerationRequest* request);
 

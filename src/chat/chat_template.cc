@@ -9,7 +9,6 @@
 
 #include "base/utf8.h"
 #include "chat/check.h"
-#include "chat/json_schema.h"
 #include "chat/llama_chat_parser.h"
 #include "chat/tool_fallback.h"
 
@@ -39,7 +38,8 @@ common_chat_tool_choice ToCommon(ToolChoice choice) {
   return COMMON_CHAT_TOOL_CHOICE_AUTO;
 }
 
-// Into the one shape llama-common reads: no nulls where it wants strings, no roles it does not know, types spelled out.
+// The messages in the one shape that llama-common reads: no nulls where it wants strings, no roles it does not know,
+// and every call with its type.
 Json NormalizeMessages(const Json& messages) {
   Json normalized = messages;
   for (Json& message : normalized) {
@@ -65,7 +65,7 @@ bool HasText(const common_chat_msg& message) {
   return !message.render_content().empty() || !message.reasoning_content.empty();
 }
 
-// A conversation that ends with the assistant's words asks for their continuation.
+// A conversation whose last message is text of the assistant asks for more of that text.
 void ContinueLastMessage(common_chat_templates_inputs* inputs) {
   if (!inputs->add_generation_prompt || !IsAssistantText(inputs->messages.back())) return;
   if (HasText(inputs->messages.back())) {
@@ -76,13 +76,21 @@ void ContinueLastMessage(common_chat_templates_inputs* inputs) {
   }
 }
 
+common_chat_tool ToCommon(const ChatTool& tool) {
+  const bool described = tool.function.contains("description") && tool.function["description"].is_string();
+  const char* no_parameters = tool.function.contains("parameters") ? "null" : "{}";
+  return {.name = tool.name(),
+          .description = described ? tool.function["description"].get<std::string>() : "",
+          .parameters = tool.parameters ? tool.parameters->text() : no_parameters};
+}
+
 common_chat_templates_inputs ToCommon(const ChatInput& input) {
   common_chat_templates_inputs inputs;
   inputs.messages = common_chat_msgs_parse_oaicompat(common_json::parse(DumpJson(NormalizeMessages(input.messages))));
-  inputs.tools = common_chat_tools_parse_oaicompat(common_json::parse(DumpJson(input.tools)));
+  for (const ChatTool& tool : input.tools) inputs.tools.push_back(ToCommon(tool));
   inputs.tool_choice = ToCommon(input.tool_choice);
   inputs.parallel_tool_calls = input.parallel_tool_calls;
-  inputs.json_schema = input.json_schema.is_null() ? "" : DumpJson(input.json_schema);
+  inputs.json_schema = input.json_schema ? input.json_schema->text() : "";
   inputs.grammar = input.grammar;
   inputs.add_generation_prompt = input.add_generation_prompt;
   inputs.reasoning_format = COMMON_REASONING_FORMAT_AUTO;
@@ -107,37 +115,18 @@ GrammarTrigger FromCommon(const common_grammar_trigger& trigger) {
   return {GrammarTrigger::Kind::kWord, trigger.value};
 }
 
-// A schema that no grammar can be made of must be blamed on its own field, not on the conversation.
-Status CheckSchemasConvert(const ChatInput& input) {
-  if (!input.json_schema.is_null()) {
-    const Result<std::string> grammar = JsonSchemaToGrammar(input.json_schema);
-    if (!grammar.ok()) return InvalidArgument(grammar.status().message(), "json_schema");
-  }
-  for (size_t i = 0; i < input.tools.size(); ++i) {
-    const Json& function = input.tools[i]["function"];
-    if (!function.contains("parameters") || function["parameters"].is_null()) continue;
-    const Result<std::string> grammar = JsonSchemaToGrammar(function["parameters"]);
-    if (!grammar.ok())
-      return InvalidArgument(grammar.status().message(), fmt::format("tools[{}].function.parameters", i));
-  }
-  return {};
-}
-
-// The input as Render wants it. Has passed CheckChatInput.
-ChatInput Usable(const ChatInput& input) {
-  ChatInput usable = input;
-  usable.json_schema = WithoutUnusablePatterns(input.json_schema);
-  // If the answer must be a call, there will be none for the schema to apply to.
-  if (input.tool_choice == ToolChoice::kRequired) usable.json_schema = nullptr;
-  for (Json& tool : usable.tools) {
-    Json& function = tool["function"];
-    if (function.contains("parameters")) function["parameters"] = WithoutUnusablePatterns(function["parameters"]);
-  }
-  return usable;
-}
-
 bool CallsTools(const ChatInput& input) {
   return !input.tools.empty() && input.tool_choice != ToolChoice::kNone;
+}
+
+// What the fallback's template gets: its grammar is not used, and its parser takes any JSON as arguments, so that
+// llama-common need not convert the schemas of the parameters.
+ChatInput WithoutParameters(ChatInput input) {
+  for (ChatTool& tool : input.tools) {
+    tool.parameters.reset();
+    tool.function.erase("parameters");
+  }
+  return input;
 }
 
 // Everything but the prompt's text.
@@ -149,7 +138,7 @@ void SetAnswerFormat(const common_chat_params& params, const ChatInput& input, C
   if (params.grammar.empty()) prompt->grammar = input.grammar;
   for (const common_grammar_trigger& trigger : params.grammar_triggers) prompt->triggers.push_back(FromCommon(trigger));
   prompt->preserved = params.preserved_tokens;
-  prompt->parser = std::make_shared<LlamaChatParser>(params, CallsTools(input) || !input.json_schema.is_null());
+  prompt->parser = std::make_shared<LlamaChatParser>(params, CallsTools(input) || input.json_schema);
 }
 
 // One thread at a time: templates may ask for the date, which llama-common takes from std::localtime's one buffer.
@@ -171,9 +160,10 @@ class LlamaChatTemplate : public ChatTemplate {
 
   Result<ChatPrompt> Apply(const ChatInput& input) const override {
     if (const Status status = CheckChatInput(input); !status.ok()) return status;
-    if (const Status status = CheckSchemasConvert(input); !status.ok()) return status;
     try {
-      const ChatInput usable = Usable(input);
+      ChatInput usable = input;
+      // If the answer must be a call, there will be no text for the schema to apply to.
+      if (input.tool_choice == ToolChoice::kRequired) usable.json_schema.reset();
       return knows_tools_ ? Render(usable) : RenderToolsAsText(usable);
     } catch (const std::exception& error) {
       return InvalidArgument(fmt::format("the chat template refuses this conversation: {}", Shorten(error.what())),
@@ -196,12 +186,12 @@ class LlamaChatTemplate : public ChatTemplate {
   ChatPrompt RenderToolsAsText(const ChatInput& input) const {
     const bool calls_tools = CallsTools(input);
     ChatInput plain = input;
-    plain.messages = WriteToolsAsText(input.messages, calls_tools ? input.tools : Json::array());
-    plain.tools = Json::array();
+    plain.messages = WriteToolsAsText(input.messages, calls_tools ? input.tools : std::vector<ChatTool>());
+    plain.tools.clear();
     plain.tool_choice = ToolChoice::kAuto;
     ChatPrompt prompt = Render(plain);
-    if (!calls_tools || !input.json_schema.is_null()) return prompt;
-    SetAnswerFormat(ApplyAlone(tool_fallback_.get(), ToCommon(input)), input, &prompt);
+    if (!calls_tools || input.json_schema) return prompt;
+    SetAnswerFormat(ApplyAlone(tool_fallback_.get(), ToCommon(WithoutParameters(input))), input, &prompt);
     prompt.grammar = ToolCallGrammar(input.tools, input.parallel_tool_calls);
     prompt.grammar_lazy = input.tool_choice == ToolChoice::kAuto;
     prompt.grammar_prefill = "";

@@ -2,17 +2,19 @@
 // reasoning.
 //
 // The only room that knows llama-common, whose Jinja engine, tool-call formats and JSON-schema grammars it wraps. It
-// knows nothing of tokens or engines. ChatTemplate and ChatParser are immutable after construction and thread-safe; a
-// ChatStream belongs to one request.
+// knows nothing of tokens or engines. ChatTemplate and ChatParser are immutable after construction and thread-safe.
+// json_schema.h says who reads the schemas of a request, and who makes grammars of them.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "base/status.h"
+#include "chat/chat_tool.h"
+#include "chat/json_schema.h"
 
 namespace outrider {
 
@@ -21,11 +23,11 @@ enum class ToolChoice { kAuto, kRequired, kNone };
 // A conversation in OpenAI's chat-completions shapes. Other protocols translate into it.
 struct ChatInput {
   Json messages = Json::array();  // [{"role", "content", "tool_calls", "tool_call_id", ...}]
-  Json tools = Json::array();     // [{"type": "function", "function": {...}}]
+  std::vector<ChatTool> tools;    // which the model may call
   ToolChoice tool_choice = ToolChoice::kAuto;
   bool parallel_tool_calls = false;
-  Json json_schema;     // the answer must match it; null = free
-  std::string grammar;  // GBNF the answer must match; "" = free
+  std::optional<JsonSchema> json_schema;  // the answer must match it; nothing = free
+  std::string grammar;                    // GBNF the answer must match; "" = free
   bool add_generation_prompt = true;
   Json template_arguments = Json::object();  // extra variables of the template ("chat_template_kwargs")
 };
@@ -55,11 +57,16 @@ class ChatParser {
   // said.
   virtual ChatMessage Parse(const std::string& text, bool partial) const = 0;
 
-  // True if content is the text as it is, so that a stream need not be parsed again for every token.
+  // True if the content is always the text as it is, so that a stream need not be parsed at all.
   virtual bool plain() const = 0;
+
+  // The strings at which content and reasoning can end. While none of them appears, a text that is in the middle of its
+  // content or reasoning stays there, and what is added to the text is added to the message as it is. Nothing if that
+  // cannot be said of this format.
+  virtual std::optional<std::vector<std::string>> markers() const { return std::nullopt; }
 };
 
-// What makes a sleeping grammar wake up.
+// What a lazy grammar waits for before it applies.
 struct GrammarTrigger {
   enum class Kind { kWord, kPattern, kFullPattern } kind;
   std::string value;
@@ -83,38 +90,10 @@ class ChatTemplate {
                                                       const std::string& eos);
   virtual ~ChatTemplate() = default;
 
-  // Bad conversations (roles the template refuses, unusable schema) are kInvalidArgument naming the field.
+  // A bad conversation (roles that the template refuses, for example) is kInvalidArgument naming the field.
   virtual Result<ChatPrompt> Apply(const ChatInput& input) const = 0;
 
   virtual const std::string& source() const = 0;
-};
-
-// JSON schema to GBNF; kInvalidArgument with what is wrong.
-Result<std::string> JsonSchemaToGrammar(const Json& schema);
-
-// One step of a growing message.
-struct ChatDelta {
-  enum class Kind { kReasoning, kContent, kToolCall, kToolArguments } kind;
-  std::string text;    // for kReasoning, kContent, kToolArguments: what is new
-  int tool_index = 0;  // for kToolCall, kToolArguments
-  ToolCall call;       // for kToolCall: id and name; arguments follow as kToolArguments
-};
-
-// Follows one growing answer: feed text, get what is new in it. Concatenated deltas equal the parsed message.
-class ChatStream {
- public:
-  explicit ChatStream(std::shared_ptr<const ChatParser> parser);
-
-  // `last`: the text is complete now.
-  std::vector<ChatDelta> Feed(std::string_view text, bool last);
-
-  const ChatMessage& message() const { return message_; }  // so far
-  const std::string& text() const { return text_; }        // all that was fed
-
- private:
-  std::shared_ptr<const ChatParser> parser_;
-  std::string text_;
-  ChatMessage message_;  // the sum of the deltas, so a call keeps the id it was announced with
 };
 
 }  // namespace outrider

@@ -8,16 +8,6 @@
 namespace outrider {
 namespace {
 
-constexpr const char* kThinkingTemplate = R"(
-{%- for message in messages %}
-  {{- '<|im_start|>' + message.role + '\n' }}
-  {%- if message.role == 'assistant' and message.reasoning_content %}
-    {{- '<think>\n' + message.reasoning_content + '\n</think>\n\n' }}
-  {%- endif %}
-  {{- message.content + '<|im_end|>\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %})";
-
 ChatPrompt Apply(const std::string& source, const ChatInput& input) {
   const auto chat = MakeTemplate(source);
   Result<ChatPrompt> prompt = chat->Apply(input);
@@ -69,7 +59,7 @@ TEST(ChatTemplateTest, EmptyLastWordsAreAnOrdinaryQuestion) {
 
 TEST(ChatTemplateTest, ContinuationIsNotRepeatedByTheParserOfASchema) {
   ChatInput input = UserSays("hi");
-  input.json_schema = Json::parse(R"({"type": "object"})");
+  input.json_schema = Schema({{"type", "object"}});
   input.messages.push_back({{"role", "assistant"}, {"content", "{\"x\":"}});
   const ChatPrompt prompt = Apply("", input);
   EXPECT_FALSE(prompt.parser->plain());
@@ -88,7 +78,8 @@ TEST(ChatTemplateTest, ThinkingGoesToReasoning) {
 
 TEST(ChatTemplateTest, SchemaBecomesAGrammar) {
   ChatInput input = UserSays("hi");
-  input.json_schema = Json::parse(R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})");
+  input.json_schema =
+      Schema(Json::parse(R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})"));
   const ChatPrompt prompt = Apply(kSmolTemplate, input);
   EXPECT_NE(prompt.grammar.find("root ::="), std::string::npos);
   EXPECT_FALSE(prompt.grammar_lazy);
@@ -154,7 +145,7 @@ TEST_P(ToolTest, ModelMustCall) {
   ChatInput input = UserSays("Weather in Rome?");
   input.tools = {WeatherTool()};
   input.tool_choice = ToolChoice::kRequired;
-  input.json_schema = Json::parse(R"({"type": "object"})");
+  input.json_schema = Schema({{"type", "object"}});
   const ChatPrompt prompt = Apply(GetParam(), input);
   EXPECT_FALSE(prompt.grammar_lazy);
   EXPECT_NE(prompt.grammar.find("get_weather"), std::string::npos);
@@ -186,8 +177,7 @@ TEST_P(ToolTest, HistoryOfCallsIsShown) {
 
 TEST_P(ToolTest, DeepAnswersAreNotParsed) {
   ChatInput input = UserSays("hi");
-  input.tools = {WeatherTool()};
-  input.tools[0]["function"]["parameters"] = Json::object();
+  input.tools = {Tool({{"name", "get_weather"}, {"parameters", Json::object()}})};
   const ChatPrompt prompt = Apply(GetParam(), input);
   const std::string begin = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"a\": ";
   // The second hides a closing bracket in each level.
@@ -215,7 +205,7 @@ TEST(ToolFallbackTest, SystemMessageIsKeptAndResultsAreOneTurn) {
   const Json messages = Json::parse(R"([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "q"},
     {"role": "assistant", "content": "ok", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]},
     {"role": "tool", "content": "r1"}, {"role": "tool", "content": "r2"}])");
-  const Json written = WriteToolsAsText(messages, Json::array({WeatherTool()}));
+  const Json written = WriteToolsAsText(messages, {WeatherTool()});
   ASSERT_EQ(written.size(), 4u);
   EXPECT_EQ(written[0]["role"], "system");
   EXPECT_TRUE(written[0]["content"].get<std::string>().starts_with("Be kind.\n"));
@@ -224,11 +214,11 @@ TEST(ToolFallbackTest, SystemMessageIsKeptAndResultsAreOneTurn) {
   EXPECT_FALSE(written[2].contains("tool_calls"));
   EXPECT_EQ(written[3]["role"], "user");
   EXPECT_EQ(written[3]["content"], "<tool_response>\nr1\n</tool_response>\n<tool_response>\nr2\n</tool_response>");
-  EXPECT_EQ(WriteToolsAsText(Json::parse(R"([{"role": "user", "content": "q"}])"), Json::array()).size(), 1u);
+  EXPECT_EQ(WriteToolsAsText(Json::parse(R"([{"role": "user", "content": "q"}])"), {}).size(), 1u);
 }
 
 TEST(ToolFallbackTest, GrammarHasOneCallUnlessParallel) {
-  const Json tools = Json::array({WeatherTool(), {{"type", "function"}, {"function", {{"name", "now"}}}}});
+  const std::vector<ChatTool> tools = {WeatherTool(), Tool({{"name", "now"}})};
   const std::string one = ToolCallGrammar(tools, /*parallel=*/false);
   EXPECT_NE(one.find("root ::= call\n"), std::string::npos) << one;
   EXPECT_NE(one.find("call ::= call-get-weather | call-now\n"), std::string::npos) << one;

@@ -14,11 +14,12 @@ constexpr size_t kMaxMessages = 10000;
 constexpr size_t kMaxTools = 256;
 constexpr size_t kMaxNameBytes = 256;
 
-// llama-common matches property names with std::regex, which recurses once per character, and spends the cube of the
-// number of optional properties of an object. These bounds keep one schema well under a second and far from the end of
-// the stack.
+// llama-common matches property names with std::regex, which recurses once per character. Its work grows with the cube
+// of the number of optional properties of an object, and it copies all rules of a grammar for each pattern. These
+// bounds keep the work for one schema under a second, and the stack far from its end.
 constexpr size_t kMaxSchemaNameBytes = 1024;
-constexpr double kMaxSchemaWork = 300.0 * 300.0 * 300.0;
+constexpr double kMaxSchemaWork = 300.0 * 300.0 * 300.0;  // cubes of numbers of properties
+constexpr size_t kMaxCopiedRules = 10'000'000;            // patterns times objects
 constexpr size_t kMaxSchemaLevels = 1000;  // references followed; it recurses, and at a few thousand the stack ends
 
 constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
@@ -40,13 +41,6 @@ const Json& At(const Json& object, const char* key) {
 Status CheckOptionalString(const Json& object, const char* key, const std::string& path) {
   if (At(object, key).is_null() || At(object, key).is_string()) return {};
   return InvalidArgument("must be a string", fmt::format("{}.{}", path, key));
-}
-
-Status CheckName(const Json& name, const std::string& field) {
-  const bool good = name.is_string() && !name.get_ref<const std::string&>().empty() &&
-                    name.get_ref<const std::string&>().size() <= kMaxNameBytes;
-  if (good) return {};
-  return InvalidArgument(fmt::format("must be a string of 1 to {} bytes", kMaxNameBytes), field);
 }
 
 Status CheckContentPart(const Json& part, const std::string& path) {
@@ -80,7 +74,8 @@ Status CheckToolCall(const Json& call, const std::string& path) {
   }
   const Json& function = At(call, "function");
   if (!function.is_object()) return InvalidArgument("must be an object with name and arguments", path + ".function");
-  if (const Status status = CheckName(At(function, "name"), path + ".function.name"); !status.ok()) return status;
+  if (const Status status = CheckFunctionName(At(function, "name"), path + ".function.name"); !status.ok())
+    return status;
   const Json& arguments = At(function, "arguments");
   if (arguments.is_object()) return {};
   // ParseJson, as it bounds the depth: templates recurse into the arguments.
@@ -113,19 +108,6 @@ Status CheckMessage(const Json& message, const std::string& path) {
   return {};
 }
 
-Status CheckTool(const Json& tool, const std::string& path) {
-  if (!tool.is_object() || At(tool, "type") != "function") {
-    return InvalidArgument("must be an object with type \"function\"", path);
-  }
-  const Json& function = At(tool, "function");
-  if (!function.is_object()) return InvalidArgument("must be an object with a name", path + ".function");
-  if (const Status status = CheckName(At(function, "name"), path + ".function.name"); !status.ok()) return status;
-  if (const Status status = CheckOptionalString(function, "description", path + ".function"); !status.ok())
-    return status;
-  const Json& parameters = At(function, "parameters");
-  return parameters.is_null() ? Status() : CheckSchema(parameters, path + ".function.parameters");
-}
-
 Status CheckTemplateArguments(const Json& arguments) {
   constexpr const char* kField = "chat_template_kwargs";
   if (!arguments.is_object()) return InvalidArgument("must be an object", kField);
@@ -142,13 +124,18 @@ Status CheckTemplateArguments(const Json& arguments) {
 
 // What a schema costs llama-common, gathered while walking through it.
 struct SchemaSize {
-  double work = 0;    // cubes of the numbers of properties, summed
-  size_t levels = 0;  // of the deepest value
+  double work = 0;     // cubes of the numbers of properties, summed
+  size_t levels = 0;   // of the deepest value
+  size_t objects = 0;  // of which rules are made
+  size_t patterns = 0;
   std::set<std::string> references;
 };
 
 Status CheckSchemaSize(const SchemaSize& size, const std::string& field) {
   if (size.work > kMaxSchemaWork) return InvalidArgument("the schema has too many properties", field);
+  if (size.patterns * size.objects > kMaxCopiedRules) {
+    return InvalidArgument("the schema has too many patterns", field);
+  }
   // Each reference may lead into the next one, and is not followed within itself.
   if (size.references.size() * size.levels > kMaxSchemaLevels) {
     return InvalidArgument("the schema has too many references", field);
@@ -161,6 +148,8 @@ Status CheckSchemaNode(const Json& node, const std::string& field, size_t level,
   if (node.is_object()) {
     const double properties = At(node, "properties").is_object() ? At(node, "properties").size() : 0;
     size->work += properties * properties * properties;
+    ++size->objects;
+    if (At(node, "pattern").is_string()) ++size->patterns;
     if (At(node, "$ref").is_string()) size->references.insert(At(node, "$ref").get<std::string>());
     if (const Status status = CheckSchemaSize(*size, field); !status.ok()) return status;
     for (const auto& [key, value] : node.items()) {
@@ -183,6 +172,13 @@ Status CheckSchemaNode(const Json& node, const std::string& field, size_t level,
 
 }  // namespace
 
+Status CheckFunctionName(const Json& name, const std::string& field) {
+  const bool good = name.is_string() && !name.get_ref<const std::string&>().empty() &&
+                    name.get_ref<const std::string&>().size() <= kMaxNameBytes;
+  if (good) return {};
+  return InvalidArgument(fmt::format("must be a string of 1 to {} bytes", kMaxNameBytes), field);
+}
+
 Status CheckSchema(const Json& schema, const std::string& field) {
   if (!schema.is_object()) return InvalidArgument("must be a JSON schema, which is an object", field);
   SchemaSize size;
@@ -198,20 +194,16 @@ Status CheckChatInput(const ChatInput& input) {
     if (const Status status = CheckMessage(input.messages[i], fmt::format("messages[{}]", i)); !status.ok())
       return status;
   }
-  if (!input.tools.is_array() || input.tools.size() > kMaxTools) {
+  if (input.tools.size() > kMaxTools) {
     return InvalidArgument(fmt::format("must be a list of at most {} tools", kMaxTools), "tools");
-  }
-  for (size_t i = 0; i < input.tools.size(); ++i) {
-    if (const Status status = CheckTool(input.tools[i], fmt::format("tools[{}]", i)); !status.ok()) return status;
   }
   if (input.tool_choice == ToolChoice::kRequired && input.tools.empty()) {
     return InvalidArgument("a tool is required, but there are no tools", "tool_choice");
   }
   const bool calls_tools = !input.tools.empty() && input.tool_choice != ToolChoice::kNone;
   if (calls_tools && !input.grammar.empty()) return InvalidArgument("cannot be combined with tools", "grammar");
-  if (!input.json_schema.is_null()) {
-    if (!input.grammar.empty()) return InvalidArgument("cannot be combined with a JSON schema", "grammar");
-    if (const Status status = CheckSchema(input.json_schema, "json_schema"); !status.ok()) return status;
+  if (input.json_schema && !input.grammar.empty()) {
+    return InvalidArgument("cannot be combined with a JSON schema", "grammar");
   }
   return CheckTemplateArguments(input.template_arguments);
 }

@@ -1,5 +1,6 @@
-// Refuses conversations, tools and schemas that llama-common would abort, overflow its stack, or not come back on. What
-// passes may still be refused by the template; that arrives as an exception and is dealt with where it is called.
+// Refuses conversations and schemas on which llama-common would abort, overflow its stack, or take very long. What
+// passes may still be refused by the template; that arrives as an exception and is handled where the template is
+// called.
 #pragma once
 
 #include <string>
@@ -10,10 +11,15 @@
 
 namespace outrider {
 
-// kInvalidArgument naming the message, tool or argument that is wrong ("messages[3].content").
+// kInvalidArgument naming the message or argument that is wrong ("messages[3].content"). The schemas and tools of a
+// ChatInput were checked when they were read.
 Status CheckChatInput(const ChatInput& input);
 
-// `field` is put into the error.
+// The rest checks values from anywhere in a request; `field` is the place of the value, which errors name.
+
+// The size of a schema, not its meaning; called by JsonSchema::Read.
 Status CheckSchema(const Json& schema, const std::string& field);
+
+Status CheckFunctionName(const Json& name, const std::string& field);
 
 }  // namespace outrider

@@ -1,13 +1,17 @@
 #include "chat/llama_chat_parser.h"
 
+#include <chat-peg-parser.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <variant>
 
 namespace outrider {
 namespace {
 
-// llama-common recurses into nested values, and a client that asks for a thousand brackets gets them: at a few thousand
-// the stack ends.
+// llama-common recurses into nested values. A client can make a model write thousands of brackets, and at a few
+// thousand the stack overflows.
 constexpr int kMaxNesting = 256;
 
 // An upper bound for how deeply values nest in `text`, wherever in it they begin, strings in double or single quotes or
@@ -51,6 +55,49 @@ ChatMessage FromCommon(common_chat_msg parsed) {
   return message;
 }
 
+// Collects at which strings the text that one parser of an arena consumes may end.
+class MarkerFinder {
+ public:
+  explicit MarkerFinder(const common_peg_arena& arena) : arena_(arena) {}
+
+  // False if the parser consumes text in another way than "everything until one of these strings".
+  bool Visit(common_peg_parser_id id) {
+    if (!visited_.insert(id).second) return true;
+    return std::visit([this](const auto& parser) { return VisitParser(parser); }, arena_.get(id));
+  }
+
+  std::vector<std::string> Take() { return {markers_.begin(), markers_.end()}; }
+
+ private:
+  bool VisitParser(const common_peg_until_parser& parser) {
+    markers_.insert(parser.delimiters.begin(), parser.delimiters.end());
+    return !markers_.contains("");
+  }
+  bool VisitParser(const common_peg_ref_parser& parser) { return Visit(arena_.get_rule(parser.name)); }
+  bool VisitParser(const common_peg_sequence_parser& parser) { return VisitAll(parser.children); }
+  bool VisitParser(const common_peg_choice_parser& parser) { return VisitAll(parser.children); }
+  bool VisitParser(const common_peg_repetition_parser& parser) { return Visit(parser.child); }
+  bool VisitParser(const common_peg_rule_parser& parser) { return Visit(parser.child); }
+  bool VisitParser(const common_peg_atomic_parser& parser) { return Visit(parser.child); }
+  bool VisitParser(const common_peg_tag_parser& parser) { return Visit(parser.child); }
+  bool VisitParser(const common_peg_ac_parser& parser) { return Visit(parser.child); }
+  bool VisitParser(const common_peg_literal_parser&) { return true; }
+  bool VisitParser(const common_peg_space_parser&) { return true; }
+  bool VisitParser(const common_peg_epsilon_parser&) { return true; }
+  template <typename Other>
+  bool VisitParser(const Other&) {
+    return false;
+  }
+
+  bool VisitAll(const std::vector<common_peg_parser_id>& ids) {
+    return std::all_of(ids.begin(), ids.end(), [this](common_peg_parser_id id) { return Visit(id); });
+  }
+
+  const common_peg_arena& arena_;
+  std::set<common_peg_parser_id> visited_;
+  std::set<std::string> markers_;
+};
+
 void DropPrefix(const std::string& prefix, std::string* text) {
   if (text->compare(0, prefix.size(), prefix) == 0) text->erase(0, prefix.size());
 }
@@ -80,6 +127,17 @@ ChatMessage LlamaChatParser::Parse(const std::string& text, bool partial) const 
   }
   message.content = text;
   return message;
+}
+
+std::optional<std::vector<std::string>> LlamaChatParser::markers() const {
+  MarkerFinder finder(params_.parser);
+  for (common_peg_parser_id id = 0; id < params_.parser.size(); ++id) {
+    const auto* tag = std::get_if<common_peg_tag_parser>(&params_.parser.get(id));
+    if (tag == nullptr) continue;
+    const bool is_text = tag->tag == common_chat_peg_builder::CONTENT || tag->tag == common_chat_peg_builder::REASONING;
+    if (is_text && !finder.Visit(tag->child)) return std::nullopt;
+  }
+  return finder.Take();
 }
 
 ChatMessage LlamaChatParser::ParseOrThrow(const std::string& text, bool partial) const {

@@ -11,12 +11,13 @@ namespace outrider {
 
 class LlamaChatParser : public ChatParser {
  public:
-  // `structured`: tools or a schema are in play, so that the text is never the content as it is. Throws what
+  // `structured`: the request has tools or a schema, so that the content is not simply the text. Throws what
   // llama-common throws.
   LlamaChatParser(const common_chat_params& params, bool structured);
 
   ChatMessage Parse(const std::string& text, bool partial) const override;
   bool plain() const override { return plain_; }
+  std::optional<std::vector<std::string>> markers() const override;
 
  private:
   ChatMessage ParseOrThrow(const std::string& text, bool partial) const;

@@ -38,10 +38,10 @@ std::string ContentText(const Json& message) {
   return text;
 }
 
-std::string ToolsText(const Json& tools) {
+std::string ToolsText(const std::vector<ChatTool>& tools) {
   std::string text =
       "You may call functions to help with the user's request. These are the functions, as JSON schemas:\n<tools>\n";
-  for (const Json& tool : tools) text += DumpJson(tool["function"]) + "\n";
+  for (const ChatTool& tool : tools) text += DumpJson(tool.function) + "\n";
   text +=
       "</tools>\nTo call a function, answer with a JSON object inside <tool_call> tags:\n"
       "<tool_call>\n{\"name\": \"<function>\", \"arguments\": {<arguments>}}\n</tool_call>";
@@ -66,7 +66,7 @@ bool IsToolResult(const Json& message) {
 
 }  // namespace
 
-Json WriteToolsAsText(const Json& messages, const Json& tools) {
+Json WriteToolsAsText(const Json& messages, const std::vector<ChatTool>& tools) {
   Json written = Json::array();
   size_t first = 0;
   if (!tools.empty()) {
@@ -82,8 +82,8 @@ Json WriteToolsAsText(const Json& messages, const Json& tools) {
     Json message = messages[i];
     if (IsToolResult(message)) {
       const std::string result = fmt::format("<tool_response>\n{}\n</tool_response>", ContentText(message));
-      if (i > 0 &&
-          IsToolResult(messages[i - 1])) {  // results of parallel calls are one turn: templates want roles to alternate
+      // The results of parallel calls are one turn, as templates want roles to alternate.
+      if (i > 0 && IsToolResult(messages[i - 1])) {
         written.back()["content"] = written.back()["content"].get<std::string>() + "\n" + result;
       } else {
         written.push_back({{"role", "user"}, {"content", result}});
@@ -101,16 +101,16 @@ Json WriteToolsAsText(const Json& messages, const Json& tools) {
   return written;
 }
 
-std::string ToolCallGrammar(const Json& tools, bool parallel) {
+std::string ToolCallGrammar(const std::vector<ChatTool>& tools, bool parallel) {
   return build_grammar([&](const common_grammar_builder& builder) {
+    const common_chat_schema_object empty_object;
+    const common_chat_schema& no_parameters = empty_object;
     std::string any_call;
-    for (const Json& tool : tools) {
-      const Json& function = tool["function"];
-      Json parameters = function.contains("parameters") ? function["parameters"] : Json();
-      if (parameters.is_null() || parameters.empty()) parameters = {{"type", "object"}, {"properties", Json::object()}};
-      const common_chat_schema_document schema = common_chat_schema_from_json(common_json::parse(DumpJson(parameters)));
-      const std::string name = function["name"].get<std::string>();
-      const std::string arguments = builder.add_schema("arguments-" + name, *schema.root);
+    for (const ChatTool& tool : tools) {
+      const bool has_parameters = tool.parameters && !tool.parameters->json().empty();
+      const common_chat_schema& schema = has_parameters ? *tool.parameters->document().root : no_parameters;
+      const std::string name = tool.name();
+      const std::string arguments = builder.add_schema("arguments-" + name, schema);
       const std::string before = fmt::format("{}\n{{\"name\": {}, \"arguments\": ", kToolCallTrigger, DumpJson(name));
       const std::string rule =
           fmt::format("{} {} {}", gbnf_format_literal(before), arguments, gbnf_format_literal("}\n</tool_call>"));

@@ -1,27 +1,31 @@
-// Tools for models whose chat template has never heard of them: they are described in the system message, and calls and
-// results in the history become text, all in the Hermes notation that many models have seen:
+// Tools for models whose chat template does not know tools: they are described in the system message, and calls and
+// results in the history become text, all in the Hermes notation that many models have seen in training:
 //
 //   <tool_call>
 //   {"name": "get_weather", "arguments": {"city": "Rome"}}
 //   </tool_call>
 //
-// Grammar and parser for the answer come from kToolTemplate, which has the same notation; only the prompt's text is the
-// model's own.
+// The parser of the answer is the one for kToolTemplate, which has the same notation. The prompt's text is made by the
+// model's own template, and the grammar here.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/json.h"
+#include "chat/chat_tool.h"
 
 namespace outrider {
 
 extern const char* const kToolTemplate;  // Jinja
 
-// `messages` without tool_calls and without messages of role tool. `tools` may be empty. Both have passed
+// `messages` without tool_calls and without messages of role tool. `tools` may be empty. The messages have passed
 // CheckChatInput.
-Json WriteToolsAsText(const Json& messages, const Json& tools);
+Json WriteToolsAsText(const Json& messages, const std::vector<ChatTool>& tools);
 
-// GBNF of one call, or of one or more if `parallel`, from the opening tag to the closing one. Small models that may go
-// on writing do go on, so there is no way around the call. Throws what llama-common throws.
-std::string ToolCallGrammar(const Json& tools, bool parallel);
+// GBNF of one call, or of one or more if `parallel`, from the opening tag to the closing one. The answer ends there:
+// small models that may write on after a call do so. Throws what llama-common throws.
+std::string ToolCallGrammar(const std::vector<ChatTool>& tools, bool parallel);
 
 inline constexpr const char* kToolCallTrigger = "<tool_call>";  // where the grammar begins
 

@@ -111,22 +111,23 @@ struct HttpServer::Impl {
   }
 
   // An endpoint that generates.
-  void PostCall(const std::string& path, ParseCall parse) {
+  void PostGenerate(const std::string& path, ParseRequest parse) {
     Post(path, [this, parse](const Request& request, Response& response) {
       std::shared_ptr<void> answer = answers.Enter();
       auto body = ParseJson(request.body);
       if (!body.ok()) return SendError(request, response, body.status());
-      auto call = parse(*body, services.api);
-      if (!call.ok()) return SendError(request, response, call.status());
-      call->generation.owner =
-          options.api_keys.Owner(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
-      auto generation = services.scheduler.Submit(std::move(call->generation));
+      auto parsed = parse(
+          *body,
+          options.api_keys.Owner(request.get_header_value("Authorization"), request.get_header_value("x-api-key")),
+          services.api);
+      if (!parsed.ok()) return SendError(request, response, parsed.status());
+      auto generation = services.scheduler.Submit(std::move(parsed->generation));
       if (!generation.ok()) {
         if (generation.status().code() == StatusCode::kResourceExhausted)
           response.set_header("Retry-After", RetryAfter());
         return SendError(request, response, generation.status());
       }
-      Run(*generation, std::move(*call), std::move(answer), request, response);
+      Run(*generation, std::move(*parsed), std::move(answer), request, response);
     });
   }
 
@@ -148,7 +149,7 @@ struct HttpServer::Impl {
     return std::nullopt;
   }
 
-  static void Run(std::shared_ptr<Generation> generation, Call call, std::shared_ptr<void> answer,
+  static void Run(std::shared_ptr<Generation> generation, ParsedRequest parsed, std::shared_ptr<void> answer,
                   const Request& request, Response& response) {
     const auto client_is_there = [&request] { return !request.is_connection_closed(); };
     auto chunk = NextChunk(*generation, client_is_there);
@@ -156,22 +157,22 @@ struct HttpServer::Impl {
     // What fails before the first byte is an HTTP error, stream or not.
     if (chunk->completion && !chunk->completion->error.ok())
       return SendError(request, response, chunk->completion->error);
-    if (call.stream) {
-      return Stream(std::move(generation), std::move(call), std::move(answer), std::move(*chunk), response);
+    if (parsed.stream) {
+      return Stream(std::move(generation), std::move(parsed), std::move(answer), std::move(*chunk), response);
     }
 
-    call.writer->Append(*chunk);
+    parsed.writer->Append(*chunk);
     while (!chunk->completion) {
       chunk = NextChunk(*generation, client_is_there);
       if (!chunk) return;
-      call.writer->Append(*chunk);
+      parsed.writer->Append(*chunk);
     }
     if (!chunk->completion->error.ok()) return SendError(request, response, chunk->completion->error);
-    SendJson(response, call.writer->Whole());
+    SendJson(response, parsed.writer->Whole());
   }
 
-  static void Stream(std::shared_ptr<Generation> generation, Call call, std::shared_ptr<void> answer, Chunk first,
-                     Response& response) {
+  static void Stream(std::shared_ptr<Generation> generation, ParsedRequest parsed, std::shared_ptr<void> answer,
+                     Chunk first, Response& response) {
     struct State {
       std::shared_ptr<void> answer;
       std::shared_ptr<Generation> generation;
@@ -182,7 +183,7 @@ struct HttpServer::Impl {
     auto state = std::make_shared<State>();
     state->answer = std::move(answer);
     state->generation = std::move(generation);
-    state->writer = std::move(call.writer);
+    state->writer = std::move(parsed.writer);
     state->first = std::move(first);
     response.set_header("Cache-Control", "no-cache");
     response.set_header("X-Accel-Buffering", "no");  // proxies must pass tokens on as they come
@@ -218,11 +219,11 @@ struct HttpServer::Impl {
       response.set_content(MetricsText(services.scheduler.Stats()), kMetricsContentType);
     });
 
-    for (const char* path : {"/v1/chat/completions", "/chat/completions"}) PostCall(path, ParseChatCompletion);
-    PostCall("/v1/completions", ParseTextCompletion);
-    for (const char* path : {"/v1/responses", "/responses"}) PostCall(path, ParseResponse);
-    PostCall("/v1/messages", ParseMessages);
-    for (const char* path : {"/completion", "/completions"}) PostCall(path, ParseLlamaCompletion);
+    for (const char* path : {"/v1/chat/completions", "/chat/completions"}) PostGenerate(path, ParseChatCompletion);
+    PostGenerate("/v1/completions", ParseTextCompletion);
+    for (const char* path : {"/v1/responses", "/responses"}) PostGenerate(path, ParseResponse);
+    PostGenerate("/v1/messages", ParseMessages);
+    for (const char* path : {"/completion", "/completions"}) PostGenerate(path, ParseLlamaCompletion);
 
     PostJson("/tokenize", [&api](const Json& body) { return TokenizeJson(body, api); });
     PostJson("/detokenize", [&api](const Json& body) { return DetokenizeJson(body, api); });

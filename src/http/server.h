@@ -1,6 +1,6 @@
 // HttpServer: routes, limits and keys in front of the API. It knows nothing of models or speculation: a generating
-// endpoint parses the body into a Call, submits it, and writes chunks as they come; the others return what api/info.h
-// says.
+// endpoint parses the body into a ParsedRequest, submits it, and writes chunks as they come; the others return what
+// api/info.h says.
 //
 // Listen() binds, Serve() blocks until Stop(), which any thread may call. Stop() gives answers under way its patience
 // to reach their clients; the scheduler must have ended them. Each connection has a thread of httplib's pool while it

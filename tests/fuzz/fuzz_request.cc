@@ -18,8 +18,8 @@ namespace {
 
 using Endpoint = Result<Json> (*)(const Json&, const ApiContext&);
 
-constexpr ParseCall kProtocols[] = {ParseChatCompletion, ParseTextCompletion, ParseResponse, ParseMessages,
-                                    ParseLlamaCompletion};
+constexpr ParseRequest kProtocols[] = {ParseChatCompletion, ParseTextCompletion, ParseResponse, ParseMessages,
+                                       ParseLlamaCompletion};
 constexpr Endpoint kEndpoints[] = {TokenizeJson, ApplyTemplateJson};
 
 const ApiContext& Context() {
@@ -73,7 +73,7 @@ Chunk MakeChunk(std::string_view text) {
 }
 
 // Both chunks end on whole characters, as the scheduler's do.
-void Answer(Call& call, std::string_view bytes) {
+void Answer(ParsedRequest& request, std::string_view bytes) {
   const std::string text = ReplaceInvalidUtf8(bytes);
   size_t middle = text.size() / 2;
   middle -= IncompleteUtf8Tail(std::string_view(text).substr(0, middle));
@@ -85,11 +85,11 @@ void Answer(Call& call, std::string_view bytes) {
                                .timings = last.timings,
                                .seed = 1,
                                .slot = 0};
-  const std::string events = call.writer->Append(first) + call.writer->Append(last);
+  const std::string events = request.writer->Append(first) + request.writer->Append(last);
   Require(IsValidUtf8(events), "events are valid UTF-8");
   Require(events.empty() || events.ends_with("\n\n"), "events are complete");
-  if (!call.stream) Require(IsValidUtf8(DumpJson(call.writer->Whole())), "the answer is valid UTF-8");
-  Require(IsValidUtf8(call.writer->ErrorEvent(Internal("lost"))), "the error event is valid UTF-8");
+  if (!request.stream) Require(IsValidUtf8(DumpJson(request.writer->Whole())), "the answer is valid UTF-8");
+  Require(IsValidUtf8(request.writer->ErrorEvent(Internal("lost"))), "the error event is valid UTF-8");
 }
 
 void Run(size_t choice, std::string_view body, std::string_view answer) {
@@ -101,10 +101,11 @@ void Run(size_t choice, std::string_view body, std::string_view answer) {
     if (!result.ok()) return CheckRefusal(result.status());
     return Require(IsValidUtf8(DumpJson(*result)), "the answer is valid UTF-8");
   }
-  Result<Call> call = kProtocols[choice](*parsed, Context());
-  if (!call.ok()) return CheckRefusal(call.status());
-  CheckRequest(call->generation);
-  Answer(*call, answer);
+  Result<ParsedRequest> request = kProtocols[choice](*parsed, "owner", Context());
+  if (!request.ok()) return CheckRefusal(request.status());
+  Require(request->generation.owner == "owner", "the request is its owner's");
+  CheckRequest(request->generation);
+  Answer(*request, answer);
 }
 
 }  // namespace
