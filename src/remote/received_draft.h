@@ -1,7 +1,8 @@
-// ArrivingLine: a draft server's line for one sequence, as far as it has arrived.
+// ReceivedDraft: a draft server's draft for one sequence, as far as it has arrived.
 //
-// Messages come when they come, and are about a text that may have moved on since. Whether a line is still good is
-// found out by comparing it with the text, as the server does, so there is nothing to keep in step.
+// When a message arrives, the text may be longer than it was when the server sent it. Whether the draft is still valid
+// follows from comparing it with the text. The server makes the same comparison, so the two need not exchange any
+// state to agree.
 #pragma once
 
 #include <deque>
@@ -15,23 +16,26 @@
 
 namespace outrider {
 
-class ArrivingLine {
+class ReceivedDraft {
  public:
-  // `vocabulary`: how many tokens the target knows. `candidates`: what tokens were drawn from was asked for.
-  ArrivingLine(Token vocabulary, bool candidates) : vocabulary_(vocabulary), wants_candidates_(candidates) {}
+  // `vocabulary`: size of the target's vocabulary. `candidates`: whether the server was asked for the candidates that
+  // each token was drawn from.
+  ReceivedDraft(Token vocabulary, bool candidates) : vocabulary_(vocabulary), wants_candidates_(candidates) {}
 
-  // A proposal to a server that was told `told` tokens of the text. An error is the server's fault, and the end of the
-  // stream.
-  Status Take(const draft::v1::ToClient& message, size_t told);
+  // Adds the tokens of a message. `sent_length`: tokens of the text that were sent to the server so far. An error means
+  // that the server broke the protocol, and the stream has to be ended.
+  Status Receive(const draft::v1::ToClient& message, size_t sent_length);
 
-  // The text is `text` now. Returns how far the line has foreseen it: up to this length it is as the line says.
-  size_t Settle(std::span<const Token> text);
+  // The text is `text` now: drops drafted tokens that are part of it, or the whole draft if it differs. Returns the
+  // length up to which the text agrees with the draft.
+  size_t Advance(std::span<const Token> text);
 
-  // Appends what the line says after the text it was last settled with, and after what is in the draft already, until
-  // `draft` has `max_tokens`, or before the first token with a confidence below `p_min`.
-  void Continue(int max_tokens, float p_min, Draft& draft) const;
+  // Appends the tokens after the text of the last Advance to `draft`, until that has `max_tokens` tokens, or before the
+  // first token with a confidence below `p_min`. Tokens that are in `draft` already must be the first ones of this
+  // draft; otherwise nothing is appended.
+  void AppendTo(int max_tokens, float p_min, Draft& draft) const;
 
-  // Tokens it has after that text.
+  // Number of drafted tokens after that text.
   size_t ahead() const { return agrees_ && start_ == length_ ? tokens_.size() : 0; }
 
  private:
@@ -43,7 +47,7 @@ class ArrivingLine {
   Token vocabulary_;
   bool wants_candidates_;
   size_t base_ = 0;
-  size_t start_ = 0;   // where in the text tokens_ begin, or the line was wrong
+  size_t start_ = 0;   // position in the text of the first of tokens_, or of the first token that was wrong
   size_t length_ = 0;  // of the text
   bool agrees_ = true;
   std::deque<Guess> tokens_;
