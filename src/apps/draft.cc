@@ -16,7 +16,7 @@ namespace {
 
 constexpr Pos kSequenceLength = 4096;
 
-std::string Metrics(const DraftDeskStats& stats) {
+std::string Metrics(const DraftStats& stats) {
   MetricsWriter out;
   out.Gauge("outrider_draft_streams", "Streams that are open now", stats.streams);
   out.Counter("outrider_draft_streams_opened_total", "Streams that got a sequence", stats.opened);
@@ -58,13 +58,13 @@ void AddDraftFlags(Flags& flags, DraftOptions& o) {
   flags.Add("--metrics", o.metrics,
             "host:port that serves Prometheus' GET /metrics, and GET /health; default: nowhere");
   flags
-      .Add("--streams-per-client", o.server.desk.streams_per_client,
+      .Add("--streams-per-client", o.server.batcher.streams_per_client,
            "sequences one client may have at a time; 0 = all of them")
       ->check(CLI::NonNegativeNumber);
 
   flags.Group("Drafting");
-  flags.Add("--ahead", o.server.desk.ahead, "tokens a line may be ahead of the text")->check(CLI::Range(1, 128));
-  flags.Add("--window", o.server.desk.window, "tokens the draft model looks back on; 0 = its context")
+  flags.Add("--ahead", o.server.batcher.ahead, "length of a draft, in tokens")->check(CLI::Range(1, 128));
+  flags.Add("--window", o.server.batcher.window, "tokens the draft model looks back on; 0 = its context")
       ->check(CLI::NonNegativeNumber);
   flags.Switch("-v,--verbose", o.verbose, "log more");
 }
@@ -82,7 +82,7 @@ Status ServeDrafts(DraftOptions options) {
   auto model = LoadedDraftModel::Load(options.model, options.context, kSequenceLength, nullptr);
   if (!model.ok()) return model.status();
   const EngineInfo& info = (*model)->model().engine.info();
-  options.server.desk.model_name = std::filesystem::path(options.model.path).stem().string();
+  options.server.batcher.model_name = std::filesystem::path(options.model.path).stem().string();
   auto server = DraftServer::Start((*model)->model(), options.server);
   if (!server.ok()) return server.status();
   std::unique_ptr<MetricsServer> metrics;

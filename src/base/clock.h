@@ -16,7 +16,7 @@ class Clock {
   static const Clock& Real();  // the machine's steady clock; never destroyed
 };
 
-// Moves only when told to. Not thread-safe.
+// Moves only by Advance. Not thread-safe.
 class ManualClock : public Clock {
  public:
   TimePoint Now() const override { return now_; }

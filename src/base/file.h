@@ -1,4 +1,4 @@
-// Files: whole reads and writes by descriptor, and a file replaced at once or not at all.
+// Files: complete reads and writes by descriptor, and atomic replacement of a file.
 #pragma once
 
 #include <functional>
@@ -32,11 +32,12 @@ class File {
   int descriptor_;
 };
 
-// Puts what `write` writes in the place of `path`, all of it or nothing: a reader finds the old file or the new one,
-// whatever happens meanwhile. `write` returns false if it could not write (errno). kInternal with the reason.
+// Replaces the file `path` by what `write` writes, atomically: a reader finds the complete old file or the complete new
+// one, even after a crash. `write` returns false if it could not write (see errno). Fails with kInternal and the
+// reason.
 Status ReplaceFile(const std::string& path, const std::function<bool(File&)>& write);
 
-// The same with `bytes`, in folders that are made where they are missing.
+// The same with `bytes`; creates missing folders.
 Status KeepFile(const std::string& path, std::string_view bytes);
 
 // All of a file; nothing if it cannot be opened.

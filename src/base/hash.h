@@ -1,5 +1,5 @@
-// FNV-1a: a fast 64-bit hash to tell things apart that nobody forges (files, vocabularies, build strings). Not for
-// secrets.
+// FNV-1a: a fast 64-bit hash to distinguish files, vocabularies and build strings. An attacker can find collisions, so
+// it is not for secrets.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// JSON values and the one way foreign bytes become them.
+// JSON values, and the only parser that may be used for bytes from outside.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -29,7 +29,7 @@ class MetricsWriter {
     fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
   }
 
-  // One counter for each of `items`, told apart by a label; `sample` gives an item's label and value.
+  // One counter for each of `items`, distinguished by a label; `sample` gives an item's label and value.
   template <typename Items, typename Sample>
   void CounterBy(std::string_view label, std::string_view name, std::string_view help, const Items& items,
                  Sample sample) {

@@ -2,16 +2,45 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+
 namespace outrider {
 namespace {
 
 TEST(SecretsTest, EqualMeansEqual) {
   EXPECT_TRUE(ConstantTimeEquals("", ""));
   EXPECT_TRUE(ConstantTimeEquals("abc", "abc"));
+  EXPECT_TRUE(ConstantTimeEquals(std::string_view("a\0\xff", 3), std::string_view("a\0\xff", 3)));
   EXPECT_FALSE(ConstantTimeEquals("abcabc", "abc"));
   EXPECT_FALSE(ConstantTimeEquals("abc", "abcabc"));
   EXPECT_FALSE(ConstantTimeEquals("", "a"));
   EXPECT_FALSE(ConstantTimeEquals("a", ""));
+}
+
+// Any single bit of any byte: a comparison that skips a byte, or a bit of it, accepts keys that were never issued.
+TEST(SecretsTest, OneBitMakesStringsOfEqualLengthUnequal) {
+  const std::string secret = "correct-horse-battery-staple";
+  for (size_t at = 0; at < secret.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string other = secret;
+      other[at] = static_cast<char>(other[at] ^ (1 << bit));
+      EXPECT_FALSE(ConstantTimeEquals(secret, other)) << "byte " << at << ", bit " << bit;
+      EXPECT_FALSE(ConstantTimeEquals(other, secret)) << "byte " << at << ", bit " << bit;
+    }
+  }
+  EXPECT_FALSE(ConstantTimeEquals("ab", "ba")) << "the same bytes in another order";
+  EXPECT_FALSE(ConstantTimeEquals("aabb", "bbaa")) << "two differences must not cancel each other out";
+}
+
+// The time cannot be tested reliably, but that the loop runs over all of the first string can: a shorter second string
+// is read again from its beginning, never past its end (the sanitizers look).
+TEST(SecretsTest, LengthsMayDifferInAnyWay) {
+  for (size_t a = 0; a < 20; ++a) {
+    for (size_t b = 0; b < 20; ++b) {
+      EXPECT_EQ(ConstantTimeEquals(std::string(a, 'x'), std::string(b, 'x')), a == b) << a << " and " << b;
+    }
+  }
 }
 
 }  // namespace

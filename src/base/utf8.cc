@@ -80,8 +80,8 @@ std::string ReplaceInvalidUtf8(std::string_view text) {
   return out;
 }
 
-std::string OneLine(std::string_view text, size_t most) {
-  std::string_view beginning = text.substr(0, most);
+std::string OneLine(std::string_view text, size_t max_bytes) {
+  std::string_view beginning = text.substr(0, max_bytes);
   if (beginning.size() < text.size()) beginning.remove_suffix(IncompleteUtf8Tail(beginning));
   std::string line = ReplaceInvalidUtf8(beginning);
   for (size_t i = 0; i < line.size(); ++i) {

@@ -1,4 +1,4 @@
-// UTF-8 as it comes from strangers and from tokenizers (tokens may end inside a character).
+// UTF-8 from untrusted peers and from tokenizers (tokens may end inside a character).
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ size_t IncompleteUtf8Tail(std::string_view text);
 // Copies `text`, each byte that is not part of a well-formed character replaced by U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
 
-// What a stranger said, fit for a line of a log or a terminal: the beginning of it, about `most` bytes, well-formed,
-// and a blank for every control character.
-std::string OneLine(std::string_view text, size_t most);
+// Makes text from an untrusted peer safe for one line of a log or a terminal: about the first `max_bytes` bytes of it,
+// in well-formed UTF-8, with a blank for every control character.
+std::string OneLine(std::string_view text, size_t max_bytes);
 
 }  // namespace outrider

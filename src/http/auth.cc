@@ -12,7 +12,7 @@ size_t ApiKeys::Find(std::string_view authorization, std::string_view x_api_key)
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view bearer = authorization.starts_with(kBearer) ? authorization.substr(kBearer.size()) : "";
   size_t found = kNone;
-  for (size_t i = 0; i < keys_.size(); ++i) {  // all of them: the time must not tell which one came close
+  for (size_t i = 0; i < keys_.size(); ++i) {  // no early exit: the time must not tell which key matched
     const std::string& key = keys_[i];
     if (!key.empty() && (ConstantTimeEquals(bearer, key) | ConstantTimeEquals(x_api_key, key))) found = i;
   }

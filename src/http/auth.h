@@ -1,4 +1,4 @@
-// Who may talk to the server.
+// API keys: which clients may use the server.
 #pragma once
 
 #include <string>
@@ -16,10 +16,11 @@ class ApiKeys {
 
   bool required() const { return !keys_.empty(); }
 
-  // `authorization` is that header ("Bearer KEY"), `x_api_key` Anthropic's; either may be empty.
+  // `authorization` is the header of that name ("Bearer KEY"), `x_api_key` the one that Anthropic's clients send;
+  // either may be empty.
   bool Accepts(std::string_view authorization, std::string_view x_api_key) const;
 
-  // A name for the key that was sent, without the key itself; "" if none is required.
+  // A name for the key that was sent, which does not contain the key; "" if no key is required.
   std::string Owner(std::string_view authorization, std::string_view x_api_key) const;
 
  private:

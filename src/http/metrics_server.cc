@@ -8,6 +8,7 @@
 
 #include "base/address.h"
 #include "base/metrics_writer.h"
+#include "http/listening_socket.h"
 
 namespace outrider {
 
@@ -23,6 +24,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& l
   if (!address.ok()) return address.status();
   auto impl = std::make_unique<Impl>();
   impl->server.new_task_queue = [] { return new httplib::ThreadPool(2); };
+  impl->server.set_socket_options(SetListenOptions);
   impl->server.Get("/metrics", [metrics = std::move(metrics)](const httplib::Request&, httplib::Response& response) {
     response.set_content(metrics(), kMetricsContentType);
   });

@@ -1,4 +1,4 @@
-// MetricsServer: GET /metrics and GET /health over HTTP, for a program that serves something else.
+// MetricsServer: GET /metrics and GET /health over HTTP, for a program whose own service is not HTTP (outrider draft).
 #pragma once
 
 #include <functional>
@@ -11,7 +11,8 @@ namespace outrider {
 
 class MetricsServer {
  public:
-  // Serves what `metrics` says, in threads of its own, until destroyed. `listen`: "host:port"; port 0 = any free one.
+  // Answers with the text that `metrics` returns, called for each request in threads of its own, until destroyed.
+  // `listen`: "host:port"; port 0 = any free one.
   static Result<std::unique_ptr<MetricsServer>> Start(const std::string& listen, std::function<std::string()> metrics);
   ~MetricsServer();
 

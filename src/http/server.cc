@@ -12,6 +12,7 @@
 #include "api/messages.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
+#include "http/listening_socket.h"
 #include "http/slots.h"
 
 namespace outrider {
@@ -28,7 +29,7 @@ void SendJson(Response& response, const Json& body, int status = 200) {
   response.set_content(DumpJson(body) + "\n", "application/json");
 }
 
-// In the shape the endpoint's clients know.
+// The error in the shape that clients of the endpoint expect.
 void SendError(const Request& request, Response& response, const Status& error, int status) {
   SendJson(response, request.path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error), status);
 }
@@ -54,11 +55,11 @@ constexpr const char* kWelcome =
     "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
     "  GET  /health  /props  /slots  /metrics           what the server is doing\n";
 
-// Counts the answers under way, so that the server can let them reach their clients before it stops: httplib drops a
-// stream between two of its chunks when it is told to.
-class AnswersUnderWay {
+// Counts the answers that are being written, so that the server can wait for them before it stops: httplib would cut a
+// stream between two of its chunks.
+class RunningAnswers {
  public:
-  // One answer; over when the last copy is gone.
+  // Counts one answer until the last copy of the result is destroyed.
   std::shared_ptr<void> Enter() {
     const std::lock_guard lock(mutex_);
     ++count_;
@@ -86,9 +87,9 @@ class AnswersUnderWay {
 struct HttpServer::Impl {
   HttpOptions options;
   Services services;
-  AnswersUnderWay answers;
+  RunningAnswers answers;
   httplib::Server server;
-  std::multimap<std::string, std::string> methods;  // path to the methods it takes; for 405
+  std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
 
   Impl(HttpOptions http_options, Services http_services) : options(std::move(http_options)), services(http_services) {}
 
@@ -154,7 +155,7 @@ struct HttpServer::Impl {
     const auto client_is_there = [&request] { return !request.is_connection_closed(); };
     auto chunk = NextChunk(*generation, client_is_there);
     if (!chunk) return;
-    // What fails before the first byte is an HTTP error, stream or not.
+    // A failure before the first byte is an HTTP error, also if a stream was asked for.
     if (chunk->completion && !chunk->completion->error.ok())
       return SendError(request, response, chunk->completion->error);
     if (parsed.stream) {
@@ -178,7 +179,7 @@ struct HttpServer::Impl {
       std::shared_ptr<Generation> generation;
       std::unique_ptr<ResponseWriter> writer;
       std::optional<Chunk> first;
-      ~State() { generation->Cancel(); }  // however the connection ends; a finished generation does not mind
+      ~State() { generation->Cancel(); }  // however the connection ended; no effect on a finished generation
     };
     auto state = std::make_shared<State>();
     state->answer = std::move(answer);
@@ -265,7 +266,7 @@ struct HttpServer::Impl {
           Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'"));
       return httplib::Server::HandlerResponse::Handled;
     });
-    // Errors that httplib itself answers come without a body.
+    // Errors that httplib itself finds have no body yet.
     server.set_error_handler([this](const Request& request, Response& response) {
       if (!response.body.empty()) return;
       const int status = response.status;
@@ -303,8 +304,8 @@ HttpServer::HttpServer(HttpOptions options, Services services)
   httplib::Server& server = impl_->server;
   const HttpOptions& o = impl_->options;
   server.new_task_queue = [threads = static_cast<size_t>(o.max_connections)] {
-    // All threads from the start: httplib's pool grows by one thread per new connection at most, so a burst of slow
-    // peers would block everybody behind them.
+    // All threads from the start: httplib's pool grows by at most one thread per new connection, so a burst of slow
+    // peers would hold up all connections that come after them.
     return new httplib::ThreadPool(/*n=*/threads, /*max_n=*/threads, /*mqr=*/threads);
   };
   server.set_payload_max_length(o.max_body_bytes);
@@ -313,6 +314,7 @@ HttpServer::HttpServer(HttpOptions options, Services services)
   server.set_keep_alive_timeout(o.idle_seconds);
   server.set_keep_alive_max_count(1000);
   server.set_tcp_nodelay(true);
+  server.set_socket_options(SetListenOptions);
   impl_->AddGuards();
   impl_->AddRoutes();
 }
@@ -338,8 +340,8 @@ int HttpServer::port() const {
 void HttpServer::Serve() {
   impl_->server.listen_after_bind();
 }
-void HttpServer::Stop(Duration patience) {
-  impl_->answers.WaitForNone(patience);
+void HttpServer::Stop(Duration max_wait) {
+  impl_->answers.WaitForNone(max_wait);
   impl_->server.stop();
 }
 

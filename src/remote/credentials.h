@@ -1,5 +1,5 @@
-// Who may talk to whom: certificates for both ends (outrider cert makes them), or a shared token (which TLS keeps
-// secret), or neither on the loopback interface.
+// How the two ends authenticate each other: with certificates (made by outrider cert), or with a shared token (sent
+// over TLS), or not at all on the loopback interface.
 #pragma once
 
 #include <grpcpp/security/credentials.h>

@@ -1,5 +1,5 @@
-// DraftNetwork: draft servers that can be asked, as the remote drafter sees them. Nothing blocks and nothing throws: a
-// server that cannot be reached, or a stream that broke, is one that says nothing.
+// DraftNetwork: the draft servers, as the remote drafter sees them. No call blocks (except Wait) and none throws: a
+// server that cannot be reached, or a stream that broke, just delivers no messages.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class DraftStream {
 
   virtual void Send(const draft::v1::ToServer& message) = 0;
 
-  // The next message that has arrived, and when; false if there is none.
+  // Takes the next message that has arrived, with its time of arrival; false if there is none.
   virtual bool Receive(draft::v1::ToClient* message, TimePoint* arrived) = 0;
 
   // Returns when a message has arrived, when the stream is over, or at `deadline`.
@@ -25,15 +25,15 @@ class DraftStream {
 
   virtual bool over() const = 0;
 
-  // The server broke the protocol: another one is better.
-  virtual void Reproach(const Status& status) = 0;
+  // The server broke the protocol: ends the stream, and the server is not used for a while.
+  virtual void ReportProtocolError(const Status& status) = 0;
 };
 
 class DraftNetwork {
  public:
   virtual ~DraftNetwork() = default;
 
-  // To the server that is likely to answer soonest; null if there is none at the moment.
+  // Opens a stream to the usable server with the fewest of our streams; null if there is none at the moment.
   virtual std::unique_ptr<DraftStream> Connect() = 0;
 };
 

@@ -22,9 +22,9 @@ namespace {
 using draft::v1::ToClient;
 using draft::v1::ToServer;
 
-constexpr size_t kMostUnsent = 64;           // messages: a client that does not read is left
-constexpr size_t kMemoryOfGrpc = 256 << 20;  // bytes
-constexpr int kMostStreams = 1024;           // of all clients
+constexpr size_t kMaxUnsent = 64;               // messages; a client that does not read them is disconnected
+constexpr size_t kGrpcMemoryBytes = 256 << 20;  // bytes
+constexpr int kMaxStreams = 1024;               // of all clients
 constexpr char kShuttingDown[] = "the draft server is shutting down";
 constexpr auto kTimeToFinish = std::chrono::milliseconds(500);
 
@@ -45,10 +45,11 @@ grpc::Status ToGrpc(const Status& status) {
   }
 }
 
-// One stream's call. gRPC deletes nothing: the call and the worker's peer share it until both are done.
+// The gRPC call of one stream. gRPC does not own it: the call itself (self_) and the worker, as its peer, hold a
+// reference until they are done.
 class Call : public grpc::ServerBidiReactor<ToServer, ToClient>, public DraftPeer {
  public:
-  // Counts in `calls`, which outlives it.
+  // `calls` counts the open calls and outlives this one.
   Call(DraftWorker& worker, std::atomic<int>& calls, grpc::CallbackServerContext& context)
       : worker_(worker), calls_(calls), context_(context) {
     ++calls_;
@@ -70,7 +71,7 @@ class Call : public grpc::ServerBidiReactor<ToServer, ToClient>, public DraftPee
       const std::lock_guard lock(mutex_);
       if (closing_) return;
       unsent_.push_back(message);
-      stuck = unsent_.size() > kMostUnsent;
+      stuck = unsent_.size() > kMaxUnsent;
       if (unsent_.size() == 1) next = &unsent_.front();
     }
     if (stuck) context_.TryCancel();
@@ -85,7 +86,7 @@ class Call : public grpc::ServerBidiReactor<ToServer, ToClient>, public DraftPee
       closing_ = true;
       status_ = ToGrpc(status);
       if (!unsent_.empty()) {
-        context_.TryCancel();  // it may never read what is being written; finished once that has failed
+        context_.TryCancel();  // the client may never read the current message; OnWriteDone finishes the call
         return;
       }
     }
@@ -144,10 +145,10 @@ class Service : public draft::v1::Drafting::CallbackService {
 
   grpc::ServerBidiReactor<ToServer, ToClient>* Draft(grpc::CallbackServerContext* context) override {
     if (stopping_) return new Refusal({grpc::StatusCode::UNAVAILABLE, kShuttingDown});
-    if (calls_ >= kMostStreams) {
+    if (calls_ >= kMaxStreams) {
       return new Refusal({grpc::StatusCode::RESOURCE_EXHAUSTED, "the draft server has too many streams"});
     }
-    // Clients are told apart by their certificates, or by the machines they are on.
+    // A client is identified by its certificate, or else by the address of its machine.
     const auto identity = context->auth_context();
     std::string client;
     if (identity && identity->IsPeerAuthenticated()) {
@@ -184,7 +185,7 @@ class Service : public draft::v1::Drafting::CallbackService {
 class GrpcDraftServer : public DraftServer {
  public:
   GrpcDraftServer(const DraftModel& model, const DraftServerOptions& options)
-      : worker_(model, options.desk), service_(worker_, options.credentials.token) {}
+      : worker_(model, options.batcher), service_(worker_, options.credentials.token) {}
 
   ~GrpcDraftServer() override {
     service_.Stop();
@@ -200,8 +201,8 @@ class GrpcDraftServer : public DraftServer {
     builder.AddListeningPort(options.listen, *credentials, &port_);
     builder.RegisterService(&service_);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-    builder.SetResourceQuota(grpc::ResourceQuota("draft").Resize(kMemoryOfGrpc));
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+    builder.SetResourceQuota(grpc::ResourceQuota("draft").Resize(kGrpcMemoryBytes));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
@@ -218,7 +219,7 @@ class GrpcDraftServer : public DraftServer {
   }
 
   int port() const override { return port_; }
-  DraftDeskStats stats() const override { return worker_.stats(); }
+  DraftStats stats() const override { return worker_.stats(); }
 
  private:
   DraftWorker worker_;

@@ -1,4 +1,4 @@
-// DraftServer: a draft model at the service of other machines, over gRPC (draft.proto), with health checks.
+// DraftServer: serves drafts of a draft model to other machines, over gRPC (draft.proto), with health checks.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace outrider {
 struct DraftServerOptions {
   std::string listen = "127.0.0.1:8090";  // "host:port"; port 0 = any free one
   ServerCredentials credentials;
-  DraftDeskOptions desk;
+  DraftBatcherOptions batcher;
 };
 
 class DraftServer {
@@ -21,11 +21,11 @@ class DraftServer {
   // The model outlives the server.
   static Result<std::unique_ptr<DraftServer>> Start(const DraftModel& model, const DraftServerOptions& options);
 
-  // Ends all streams.
+  // Closes all streams.
   virtual ~DraftServer() = default;
 
   virtual int port() const = 0;
-  virtual DraftDeskStats stats() const = 0;
+  virtual DraftStats stats() const = 0;
 };
 
 }  // namespace outrider

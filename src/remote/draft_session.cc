@@ -12,8 +12,9 @@ namespace {
 
 constexpr size_t kMaxOwnerBytes = 256;
 constexpr int kMaxBiases = 1024;
-constexpr size_t kFirstPart = 4;  // tokens of a message to a client that has none
-constexpr size_t kPart = 8;       // and to one that has some
+// A message has at least so many tokens: the first one of a draft, and those after it.
+constexpr size_t kFirstMessageTokens = 4;
+constexpr size_t kMessageTokens = 8;
 
 Result<SamplingOptions> ReadSampling(const draft::v1::Sampling& message, Token vocabulary) {
   SamplingOptions options;
@@ -80,7 +81,7 @@ Status DraftSession::Open(const draft::v1::Open& open) {
   auto sampling = ReadSampling(open.sampling(), limits_.vocabulary);
   if (!sampling.ok()) return sampling.status();
   context_.sampling = std::move(*sampling);
-  // What is sent is all that tokens are drawn from.
+  // Tokens are drawn only from the candidates that are sent.
   const auto candidates = static_cast<int>(open.top_k());
   int& top_k = context_.sampling.top_k;
   if (candidates > 0) top_k = top_k > 0 ? std::min(top_k, candidates) : candidates;
@@ -98,7 +99,7 @@ void DraftSession::Begin(std::span<const Token> known) {
   committed_ = tokens_.size();
   prefixes_.clear();
   phase_ = Phase::kReading;
-  if (committed_ == context_length_) BeginLine();
+  if (committed_ == context_length_) BeginDraft();
 }
 
 Status DraftSession::Read(const draft::v1::ToServer& message) {
@@ -116,11 +117,11 @@ Status DraftSession::Read(const draft::v1::ToServer& message) {
     tokens_.push_back(static_cast<Token>(token));
   }
   committed_ = tokens_.size();
-  if (committed_ == context_length_) BeginLine();
+  if (committed_ == context_length_) BeginDraft();
   return {};
 }
 
-void DraftSession::BeginLine() {
+void DraftSession::BeginDraft() {
   phase_ = Phase::kDrafting;
   base_ = committed_;
   tokens_.resize(committed_);
@@ -147,7 +148,7 @@ Status DraftSession::Commit(const draft::v1::ToServer& message) {
     }
   }
   committed_ += kept;
-  size_t agreed = kept;  // of the line
+  size_t agreed = kept;  // tokens of the draft that are text now
   bool agrees = true;
   for (const uint32_t value : message.tokens()) {
     const auto token = static_cast<Token>(value);
@@ -161,11 +162,11 @@ Status DraftSession::Commit(const draft::v1::ToServer& message) {
     ++committed_;
   }
   if (!agrees) {
-    BeginLine();
+    BeginDraft();
     return {};
   }
   guesses_.erase(guesses_.begin(), guesses_.begin() + static_cast<std::ptrdiff_t>(agreed));
-  if (agreed > sent_) base_ = committed_;  // the client never got those: for it a line begins here
+  if (agreed > sent_) base_ = committed_;  // some were never sent: for the client, the draft begins here
   sent_ -= std::min(sent_, agreed);
   survival_ = 1;
   for (const Guess& guess : guesses_) survival_ *= guess.confidence / 255.0;
@@ -174,28 +175,28 @@ Status DraftSession::Commit(const draft::v1::ToServer& message) {
 
 int DraftSession::Wanted() const {
   if (phase_ != Phase::kDrafting || ended_ || survival_ < limits_.min_survival) return 0;
-  return std::max(0, limits_.ahead - static_cast<int>(line_size()));
+  return std::max(0, limits_.ahead - static_cast<int>(draft_size()));
 }
 
-void DraftSession::Extend(const Draft& draft) {
-  if (draft.empty()) ended_ = true;
-  for (size_t i = 0; i < draft.tokens.size(); ++i) {
-    const DraftToken& token = draft.tokens[i];
+void DraftSession::Extend(const Draft& more) {
+  if (more.empty()) ended_ = true;
+  for (size_t i = 0; i < more.tokens.size(); ++i) {
+    const DraftToken& token = more.tokens[i];
     const float confidence = std::clamp(token.confidence, 0.0f, 1.0f);
     Guess guess = {static_cast<uint8_t>(std::lround(confidence * 255)), {}};
-    if (i < draft.distributions.size()) guess.candidates = draft.distributions[i];
+    if (i < more.distributions.size()) guess.candidates = more.distributions[i];
     tokens_.push_back(token.token);
     guesses_.push_back(std::move(guess));
     survival_ *= confidence;
   }
 }
 
-// Not token by token, which would be mostly envelopes: to a client that has nothing, as many as a step usually takes;
-// then in larger parts, and what is left when the line rests.
+// Not one message per token, because its overhead would be larger than its content. A client that has no tokens gets as
+// many as a step usually verifies, then come larger messages, and when the draft is complete, the rest.
 bool DraftSession::TakeProposal(draft::v1::ToClient* message) {
-  const size_t size = line_size();
+  const size_t size = draft_size();
   if (phase_ != Phase::kDrafting || sent_ == size) return false;
-  const bool enough = size - sent_ >= (sent_ == 0 ? kFirstPart : kPart);
+  const bool enough = size - sent_ >= (sent_ == 0 ? kFirstMessageTokens : kMessageTokens);
   if (!enough && Wanted() > 0) return false;
   message->Clear();
   message->set_base(static_cast<uint32_t>(base_));

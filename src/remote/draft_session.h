@@ -1,7 +1,8 @@
-// DraftSession: what a draft server knows of one stream: the text so far, and its line after it.
+// DraftSession: the state of one stream at the draft server: the text so far, and the draft after it.
 //
-// Pure: messages go in, the worker extends the line, messages come out. Whatever a client sends, memory is bounded by
-// the limits; a message against the rules is an error, after which the session is only good for being destroyed.
+// It does no I/O: messages go in, the batcher extends the draft, messages come out. Whatever a client sends, memory is
+// bounded by the limits. A message that breaks a rule of the protocol is an error; after it the session must not be
+// used any more.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,11 @@
 namespace outrider {
 
 struct DraftLimits {
-  Token vocabulary = 0;          // tokens the draft model knows
-  uint64_t fingerprint = 0;      // of its tokenizer
-  size_t max_length = 1 << 18;   // tokens of a text
-  int ahead = 24;                // tokens past the text
-  float min_survival = 0.05f;  // a line that is less likely to be right than this is not gone on with
+  Token vocabulary = 0;         // size of the draft model's vocabulary
+  uint64_t fingerprint = 0;     // of its tokenizer
+  size_t max_length = 1 << 18;  // of a text, in tokens
+  int ahead = 24;               // length of a draft, in tokens
+  float min_survival = 0.05f;   // a draft that is right with less than this probability is not extended
 };
 
 class DraftSession {
@@ -32,27 +33,28 @@ class DraftSession {
 
   Status Receive(const draft::v1::ToServer& message);
 
-  // An Open has come, and waits for an answer: a text of that owner whose prefixes have these hashes is begun.
+  // An Open has been received and has to be answered with Begin. `prefixes` are the hashes of the context's prefixes,
+  // to find out how much of it is in memory.
   bool opening() const { return phase_ == Phase::kOpening; }
   const std::string& owner() const { return owner_; }
   std::span<const uint64_t> prefixes() const { return prefixes_; }
   const DraftContext& context() const { return context_; }
 
-  // The answer: the text begins with `known`, which must have one of those hashes (or be empty).
+  // Answers the Open: the text begins with `known`, which must be empty or have one of those hashes.
   void Begin(std::span<const Token> known);
 
-  // Committed tokens, all of them once the context has been read; and those of the line after them.
+  // The committed tokens that were received so far; and with the drafted ones after them.
   std::span<const Token> text() const { return std::span(tokens_).first(committed_); }
-  std::span<const Token> text_and_line() const { return tokens_; }
+  std::span<const Token> text_and_draft() const { return tokens_; }
   bool reading() const { return phase_ == Phase::kReading; }
 
-  // How many more tokens the line should have.
+  // How many tokens longer the draft should be.
   int Wanted() const;
 
-  // The line goes on with the tokens of `draft`; if there are none it ends here.
-  void Extend(const Draft& draft);
+  // Appends the tokens of `more` to the draft. If there are none, the draft is not extended any further.
+  void Extend(const Draft& more);
 
-  // Fills in the next proposal, if it is time for one.
+  // Makes a message of the tokens that were not sent yet, if there are enough of them; false if not.
   bool TakeProposal(draft::v1::ToClient* message);
 
  private:
@@ -66,8 +68,8 @@ class DraftSession {
   Status Open(const draft::v1::Open& open);
   Status Read(const draft::v1::ToServer& message);
   Status Commit(const draft::v1::ToServer& message);
-  void BeginLine();
-  size_t line_size() const { return tokens_.size() - committed_; }
+  void BeginDraft();
+  size_t draft_size() const { return tokens_.size() - committed_; }
 
   const DraftLimits limits_;
   Phase phase_ = Phase::kNew;
@@ -76,13 +78,13 @@ class DraftSession {
   DraftContext context_;
   size_t context_length_ = 0;
 
-  std::vector<Token> tokens_;  // the text, then the line
+  std::vector<Token> tokens_;  // the text, then the draft
   size_t committed_ = 0;
-  size_t base_ = 0;             // of the line
-  std::vector<Guess> guesses_;  // one for each token of the line
-  size_t sent_ = 0;             // tokens of the line, which the client has or will have
-  double survival_ = 1;         // of the line
-  bool ended_ = false;          // there is nothing to say after it
+  size_t base_ = 0;             // of the draft
+  std::vector<Guess> guesses_;  // one for each token of the draft
+  size_t sent_ = 0;             // tokens of the draft that were sent
+  double survival_ = 1;         // of the draft: probability that all of it is right
+  bool ended_ = false;          // the model proposes nothing after it
 };
 
 }  // namespace outrider

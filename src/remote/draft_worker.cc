@@ -5,11 +5,11 @@
 namespace outrider {
 namespace {
 
-constexpr auto kTick = std::chrono::seconds(1);  // between looks for silent streams
+constexpr auto kTick = std::chrono::seconds(1);  // between two checks for silent streams
 
 }  // namespace
 
-DraftWorker::DraftWorker(const DraftModel& model, const DraftDeskOptions& options)
+DraftWorker::DraftWorker(const DraftModel& model, const DraftBatcherOptions& options)
     : thread_([this, &model, options] { Run(model, options); }) {}
 
 DraftWorker::~DraftWorker() {
@@ -27,23 +27,25 @@ StreamId DraftWorker::Connect(std::string client, std::shared_ptr<DraftPeer> pee
     const std::lock_guard lock(mutex_);
     id = ++last_id_;
   }
-  Post([id, client = std::move(client), peer = std::move(peer)](DraftDesk& desk) { desk.Connect(id, client, peer); });
+  Post([id, client = std::move(client), peer = std::move(peer)](DraftBatcher& batcher) {
+    batcher.Connect(id, client, peer);
+  });
   return id;
 }
 
 void DraftWorker::Receive(StreamId id, draft::v1::ToServer message) {
-  Post([id, message = std::move(message)](DraftDesk& desk) { desk.Receive(id, message); });
+  Post([id, message = std::move(message)](DraftBatcher& batcher) { batcher.Receive(id, message); });
 }
 
 void DraftWorker::Disconnect(StreamId id) {
-  Post([id](DraftDesk& desk) { desk.Disconnect(id); });
+  Post([id](DraftBatcher& batcher) { batcher.Disconnect(id); });
 }
 
 void DraftWorker::CloseAll(const Status& status) {
-  Post([status](DraftDesk& desk) { desk.CloseAll(status); });
+  Post([status](DraftBatcher& batcher) { batcher.CloseAll(status); });
 }
 
-DraftDeskStats DraftWorker::stats() const {
+DraftStats DraftWorker::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;
 }
@@ -56,27 +58,27 @@ void DraftWorker::Post(Task task) {
   wake_.notify_one();
 }
 
-void DraftWorker::Run(const DraftModel& model, const DraftDeskOptions& options) {
-  DraftDesk desk(model, options);
+void DraftWorker::Run(const DraftModel& model, const DraftBatcherOptions& options) {
+  DraftBatcher batcher(model, options);
   std::vector<Task> tasks;
   TimePoint next_tick = Clock::Real().Now() + kTick;
   for (bool worked = false;;) {
     {
       std::unique_lock lock(mutex_);
-      stats_ = desk.stats();
+      stats_ = batcher.stats();
       if (!worked) wake_.wait_until(lock, next_tick, [this] { return stopping_ || !inbox_.empty(); });
       if (stopping_) break;
       std::swap(tasks, inbox_);
     }
-    for (const Task& task : tasks) task(desk);
+    for (const Task& task : tasks) task(batcher);
     tasks.clear();
     if (const TimePoint now = Clock::Real().Now(); now >= next_tick) {
-      desk.CloseSilent();
+      batcher.CloseSilent();
       next_tick = now + kTick;
     }
-    worked = desk.Work();
+    worked = batcher.Work();
   }
-  desk.CloseAll(Unavailable("the draft server is shutting down"));
+  batcher.CloseAll(Unavailable("the draft server is shutting down"));
 }
 
 }  // namespace outrider

@@ -1,4 +1,5 @@
-// DraftWorker: the thread of a draft server that has the model, at its desk. Any thread may call; nothing blocks.
+// DraftWorker: the thread of a draft server that computes. It owns the DraftBatcher and passes it what other threads
+// post. Any thread may call; no call blocks.
 #pragma once
 
 #include <condition_variable>
@@ -9,16 +10,16 @@
 #include <thread>
 #include <vector>
 
-#include "remote/draft_desk.h"
+#include "remote/draft_batcher.h"
 
 namespace outrider {
 
 class DraftWorker {
  public:
   // The model outlives the worker.
-  DraftWorker(const DraftModel& model, const DraftDeskOptions& options);
+  DraftWorker(const DraftModel& model, const DraftBatcherOptions& options);
 
-  // Ends all streams; peers are not called afterwards.
+  // Closes all streams; peers are not called afterwards.
   ~DraftWorker();
 
   StreamId Connect(std::string client, std::shared_ptr<DraftPeer> peer);
@@ -26,18 +27,18 @@ class DraftWorker {
   void Disconnect(StreamId id);
   void CloseAll(const Status& status);
 
-  DraftDeskStats stats() const;  // of a moment ago
+  DraftStats stats() const;  // as of the last batch
 
  private:
-  using Task = std::function<void(DraftDesk&)>;
+  using Task = std::function<void(DraftBatcher&)>;
 
   void Post(Task task);
-  void Run(const DraftModel& model, const DraftDeskOptions& options);
+  void Run(const DraftModel& model, const DraftBatcherOptions& options);
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Task> inbox_;  // guarded by mutex_
-  DraftDeskStats stats_;     // guarded by mutex_
+  DraftStats stats_;         // guarded by mutex_
   StreamId last_id_ = 0;     // guarded by mutex_
   bool stopping_ = false;    // guarded by mutex_
   std::thread thread_;

@@ -25,12 +25,12 @@ using draft::v1::ToClient;
 using draft::v1::ToServer;
 using std::chrono::milliseconds;
 
-constexpr auto kWatch = milliseconds(200);  // of a connection, at a time
-constexpr auto kLeastPause = milliseconds(200), kMostPause = milliseconds(30'000);
-constexpr size_t kMostArrived = 16;   // messages that wait to be taken; more are not read
-constexpr size_t kMostUnsent = 1024;  // messages: a server that does not read is left
+constexpr auto kWatchInterval = milliseconds(200);  // a change of a connection's state is waited for so long at a time
+constexpr auto kMinPause = milliseconds(200), kMaxPause = milliseconds(30'000);  // after a failure
+constexpr size_t kMaxArrived = 16;   // messages that were not taken yet; no more are read meanwhile
+constexpr size_t kMaxUnsent = 1024;  // messages; the stream to a server that does not read them is cancelled
 
-// Health checks by the channel itself; a channel is ready when the server says so.
+// The channel makes the health checks itself, and is ready only while the server reports that it serves.
 constexpr char kServiceConfig[] = R"({"loadBalancingConfig": [{"round_robin": {}}],)"
                                   R"( "healthCheckConfig": {"serviceName": "outrider.draft.v1.Drafting"}})";
 
@@ -38,22 +38,22 @@ grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kServiceConfig);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  // A cable that was pulled is noticed within seconds.
+  // A connection that broke silently is noticed within seconds.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // what is for this machine must not go to another
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // texts must not pass through a proxy
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);    // messages are small
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, static_cast<int>(kLeastPause.count()));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // and how long connecting may take
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, static_cast<int>(kMinPause.count()));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // also the time limit of connecting
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
 
-constexpr size_t kMostSaid = 300;  // bytes of what others say, in a line of the log
+constexpr size_t kMaxQuotedBytes = 300;  // of a message from a server that is quoted in the log
 
-// One draft server, and how it fares. Thread-safe.
+// One draft server and its state. Thread-safe.
 class DraftHost {
  public:
   DraftHost(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials)
@@ -72,31 +72,33 @@ class DraftHost {
 
   void Worked(const std::string& model) {
     const std::lock_guard lock(mutex_);
-    pause_ = kLeastPause;
-    if (!std::exchange(works_, true)) LogInfo("draft server {}: drafts with {}", address_, OneLine(model, kMostSaid));
+    pause_ = kMinPause;
+    if (!std::exchange(works_, true))
+      LogInfo("draft server {}: drafts with {}", address_, OneLine(model, kMaxQuotedBytes));
   }
 
-  // Has no room for one more sequence.
+  // The server has no free slot.
   void WasFull() {
     const std::lock_guard lock(mutex_);
-    not_before_ = std::max(not_before_, Clock::Real().Now() + kLeastPause);
+    not_before_ = std::max(not_before_, Clock::Real().Now() + kMinPause);
   }
 
   void Failed(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     const TimePoint now = Clock::Real().Now();
-    if (now < not_before_) return;  // several streams, one failure
+    if (now < not_before_) return;  // several streams report the same failure
     const double jitter = std::uniform_real_distribution<double>(0.5, 1)(random_);
     not_before_ = now + std::chrono::duration_cast<Duration>(pause_ * jitter);
-    pause_ = std::min<milliseconds>(2 * pause_, kMostPause);
+    pause_ = std::min<milliseconds>(2 * pause_, kMaxPause);
     if (!std::exchange(works_, false) && reason == reason_) return;
     reason_ = reason;
-    LogWarning("draft server {}: {}; requests go on without it", address_, OneLine(reason, kMostSaid));
+    LogWarning("draft server {}: {}; requests go on without it", address_, OneLine(reason, kMaxQuotedBytes));
   }
 
-  // Puts this host into `queue` when its connection has changed, or after a moment.
+  // Puts this host into `queue` when the state of its connection has changed, or after kWatchInterval.
   void Watch(grpc::CompletionQueue& queue) {
-    channel_->NotifyOnStateChange(channel_->GetState(true), std::chrono::system_clock::now() + kWatch, &queue, this);
+    channel_->NotifyOnStateChange(channel_->GetState(true), std::chrono::system_clock::now() + kWatchInterval, &queue,
+                                  this);
   }
 
   draft::v1::Drafting::Stub& stub() { return *stub_; }
@@ -111,13 +113,14 @@ class DraftHost {
   std::mutex mutex_;
   bool works_ = false;  // guarded by mutex_, as all below
   std::string reason_;
-  milliseconds pause_ = kLeastPause;
+  milliseconds pause_ = kMinPause;
   TimePoint not_before_{};
   std::minstd_rand random_{std::random_device()()};
 };
 
-// A thread that keeps connections going. gRPC works on a connection only while somebody waits for it, and between
-// requests nobody else does: certificates would be exchanged when the first request is over.
+// A thread that lets gRPC make progress on its connections. gRPC does so only while some thread waits for it, and
+// between requests no other thread does: without this one, the TLS handshake would take place during the first request
+// and be complete after it.
 class ConnectionKeeper {
  public:
   explicit ConnectionKeeper(std::vector<std::shared_ptr<DraftHost>> hosts)
@@ -152,11 +155,11 @@ class ConnectionKeeper {
   std::thread thread_;
 };
 
-// One stream's call. gRPC and the GrpcStream share it until both are done.
+// The gRPC call of one stream. gRPC and the GrpcStream share it until both are done.
 //
-// While it is `held_` gRPC waits for us, so that reading and writing may be started by the stepping thread; that is
-// done under the lock, lest the hold be gone in between. (gRPC never calls back from within a call that starts
-// something.)
+// While `held_` is true, gRPC does not end the call, so that the stepping thread may start reads and writes. It does so
+// under the lock, because otherwise the hold could be released in between. (gRPC never calls back from within a call
+// that starts a read or a write.)
 class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::enable_shared_from_this<Call> {
  public:
   Call(std::shared_ptr<DraftHost> host, const std::string& token) : host_(std::move(host)) {
@@ -177,7 +180,7 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
     if (!held_) return;
     unsent_.push_back(message);
     if (unsent_.size() == 1) StartWrite(&unsent_.front());
-    if (unsent_.size() > kMostUnsent) context_.TryCancel();
+    if (unsent_.size() > kMaxUnsent) context_.TryCancel();
   }
 
   bool Receive(ToClient* message, TimePoint* arrived) {
@@ -195,7 +198,7 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
 
   void Wait(TimePoint deadline) {
     std::unique_lock lock(mutex_);
-    news_.wait_until(lock, deadline, [this] { return !held_ || !arrived_.empty(); });
+    changed_.wait_until(lock, deadline, [this] { return !held_ || !arrived_.empty(); });
   }
 
   bool over() const {
@@ -203,16 +206,16 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
     return !held_ && arrived_.empty();
   }
 
-  // Nobody is interested any more.
+  // The messages are not needed any more.
   void Abandon() {
     const std::lock_guard lock(mutex_);
-    if (!held_) return;  // it ended by itself
+    if (!held_) return;  // the server has ended it
     abandoned_ = true;
     context_.TryCancel();
-    LetGo();
+    ReleaseHold();
   }
 
-  void Reproach(const Status& status) {
+  void ReportProtocolError(const Status& status) {
     host_->Failed(status.message());
     Abandon();
   }
@@ -223,8 +226,8 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
     TimePoint when;
   };
 
-  // With the lock held.
-  void LetGo() {
+  // The caller holds mutex_.
+  void ReleaseHold() {
     if (std::exchange(held_, false)) RemoveHold();
   }
 
@@ -233,21 +236,21 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
       const std::lock_guard lock(mutex_);
       if (ok) {
         arrived_.push_back({std::move(incoming_), Clock::Real().Now()});
-        full_ = arrived_.size() >= kMostArrived;
+        full_ = arrived_.size() >= kMaxArrived;
         if (!full_) StartRead(&incoming_);
       } else {
-        LetGo();
+        ReleaseHold();
       }
     }
-    news_.notify_one();
+    changed_.notify_one();
   }
 
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     unsent_.pop_front();
     if (!ok) {
-      context_.TryCancel();  // nobody may be reading
-      LetGo();
+      context_.TryCancel();  // the server may not be reading any more
+      ReleaseHold();
     }
     if (held_ && !unsent_.empty()) StartWrite(&unsent_.front());
   }
@@ -269,11 +272,11 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
 
   const std::shared_ptr<DraftHost> host_;
   grpc::ClientContext context_;
-  ToClient incoming_;  // gRPC's
+  ToClient incoming_;  // gRPC's between StartRead and OnReadDone
   std::shared_ptr<Call> self_;
 
   mutable std::mutex mutex_;
-  std::condition_variable news_;
+  std::condition_variable changed_;
   bool held_ = true;             // guarded by mutex_, as all below
   std::deque<ToServer> unsent_;  // the first is being written
   std::deque<Arrival> arrived_;
@@ -290,7 +293,7 @@ class GrpcStream : public DraftStream {
   bool Receive(ToClient* message, TimePoint* arrived) override { return call_->Receive(message, arrived); }
   void Wait(TimePoint deadline) override { call_->Wait(deadline); }
   bool over() const override { return call_->over(); }
-  void Reproach(const Status& status) override { call_->Reproach(status); }
+  void ReportProtocolError(const Status& status) override { call_->ReportProtocolError(status); }
 
  private:
   const std::shared_ptr<Call> call_;

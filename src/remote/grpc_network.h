@@ -1,8 +1,8 @@
 // GrpcNetwork: draft servers reached over gRPC.
 //
-// Each server has a connection that heals itself and is health-checked. A sequence is sent to a server that is well, to
-// the one with the fewest of ours; one that failed is left alone for a while, longer each time, with jitter. Changes
-// are logged once.
+// Each server has a connection that is health-checked and reconnects by itself. A stream is opened to the healthy
+// server that has the fewest of our streams. A server that failed is not used for a while, longer each time, with
+// jitter. A change of state is logged once.
 #pragma once
 
 #include <memory>

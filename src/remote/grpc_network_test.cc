@@ -20,20 +20,21 @@ namespace outrider {
 namespace {
 
 constexpr int kSequences = 8;
-constexpr int kPlaces = 2 * kSequences;  // a stream that has ended leaves its place a moment later
+constexpr int kMinDraft = 3;            // tokens
+constexpr int kSlots = 2 * kSequences;  // a stream that has ended frees its slot a moment later
 
 EngineInfo Info() {
   EngineInfo info;
   info.n_vocab = 258;
-  info.n_sequences = kPlaces;
+  info.n_sequences = kSlots;
   info.sequence_length = 4000;
   info.max_batch = 512;
   info.micro_batch = 512;
-  info.max_outputs = kPlaces;
+  info.max_outputs = kSlots;
   return info;
 }
 
-// Says what is a function of the last token, and keeps no record.
+// The next token is a function of the last one; no batches are recorded.
 class ForgetfulEngine : public FakeEngine {
  public:
   ForgetfulEngine() : FakeEngine(Info(), [](std::span<const Token> tokens) { return After(tokens.back()); }) {}
@@ -85,8 +86,9 @@ TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
     proposal.draft.Clear();
     Proposal* asked[] = {&proposal};
     const TimePoint start = Clock::Real().Now();
-    for (drafter.Propose(asked); proposal.draft.empty(); drafter.Propose(asked)) {
-      ASSERT_LT(Clock::Real().Now() - start, std::chrono::seconds(20)) << "no draft for commit " << i;
+    // The server drafts on until it is many tokens ahead, so that these come however busy the machine is.
+    for (drafter.Propose(asked); proposal.draft.size() < kMinDraft; drafter.Propose(asked)) {
+      ASSERT_LT(Clock::Real().Now() - start, std::chrono::seconds(60)) << "no draft for commit " << i;
       std::this_thread::sleep_for(std::chrono::microseconds(100));  // a stream begins, or the machine is busy
     }
     proposed += proposal.draft.size();
@@ -100,8 +102,8 @@ TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
     drafter.Commit(seq, {history, added});
   }
   const long grown = HeapBytes() - at_first;
-  const DraftDeskStats stats = (*server)->stats();
-  EXPECT_GT(proposed, 2L * commits);
+  const DraftStats stats = (*server)->stats();
+  EXPECT_GE(proposed, static_cast<long>(kMinDraft) * commits);
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(stats.broken, 0u);
   EXPECT_LT(grown, 4 << 20);

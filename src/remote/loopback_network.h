@@ -1,6 +1,5 @@
-// LoopbackNetwork: draft streams to a DraftDesk in the same thread, for tests. Messages take as long as they are told
-// to, in either direction, so that everything that a real network can do to the order of things happens, on purpose and
-// without waiting.
+// LoopbackNetwork: draft streams to a DraftBatcher in the same thread, for tests. The test sets how long messages take
+// in either direction, so that it can produce every order of events that a real network can, without waiting.
 #pragma once
 
 #include <chrono>
@@ -10,54 +9,54 @@
 #include <utility>
 #include <vector>
 
-#include "remote/draft_desk.h"
+#include "remote/draft_batcher.h"
 #include "remote/draft_network.h"
 
 namespace outrider {
 
 class LoopbackNetwork : public DraftNetwork {
  public:
-  // `delay`: of the next message, in calls of Pass, each of which is a millisecond.
-  LoopbackNetwork(DraftDesk& desk, ManualClock& clock, std::function<int()> delay)
-      : desk_(desk), clock_(clock), delay_(std::move(delay)) {}
+  // `delay`: returns how long the next message takes, in calls of Pass, each of which is a millisecond.
+  LoopbackNetwork(DraftBatcher& batcher, ManualClock& clock, std::function<int()> delay)
+      : batcher_(batcher), clock_(clock), delay_(std::move(delay)) {}
 
   std::unique_ptr<DraftStream> Connect() override {
     if (!reachable) return nullptr;
     auto wire = std::make_shared<Wire>();
     wire->id = ++last_id_;
     wires_.push_back(wire);
-    desk_.Connect(wire->id, "client", std::make_shared<Peer>(wire, *this));
+    batcher_.Connect(wire->id, "client", std::make_shared<Peer>(wire, *this));
     return std::make_unique<Stream>(wire, *this);
   }
 
-  // Time goes on: messages arrive, and the desk works a little.
+  // One millisecond passes: messages arrive, and the batcher computes one batch.
   void Pass() {
     ++now_;
     clock_.Advance(std::chrono::milliseconds(1));
     for (size_t i = 0; i < wires_.size(); ++i) {
       const std::shared_ptr<Wire> wire = wires_[i];
-      if (wire->left && !wire->told_desk) {
-        wire->told_desk = true;
-        desk_.Disconnect(wire->id);
+      if (wire->left && !wire->batcher_knows) {
+        wire->batcher_knows = true;
+        batcher_.Disconnect(wire->id);
       }
       while (!wire->to_server.empty() && wire->to_server.front().first <= now_) {
         const draft::v1::ToServer message = std::move(wire->to_server.front().second);
         wire->to_server.pop_front();
-        desk_.Receive(wire->id, message);
+        batcher_.Receive(wire->id, message);
       }
     }
-    desk_.Work();
-    std::erase_if(wires_, [](const auto& wire) { return wire->told_desk && wire->over; });
+    batcher_.Work();
+    std::erase_if(wires_, [](const auto& wire) { return wire->batcher_knows && wire->over; });
   }
 
-  // All streams break, as if the cable was pulled.
+  // All streams break, and messages on their way to the client are lost.
   void Break() {
     for (const auto& wire : wires_) wire->over = wire->left = true;
     for (const auto& wire : wires_) wire->to_client.clear();
   }
 
   bool reachable = true;
-  int reproaches = 0;
+  int protocol_errors = 0;
 
  private:
   template <typename Message>
@@ -67,9 +66,9 @@ class LoopbackNetwork : public DraftNetwork {
     StreamId id = 0;
     Queue<draft::v1::ToServer> to_server;
     Queue<draft::v1::ToClient> to_client;
-    bool over = false;  // for the client
-    bool left = false;  // by the client
-    bool told_desk = false;
+    bool over = false;  // the server or the network has ended it
+    bool left = false;  // the client has ended it
+    bool batcher_knows = false;
   };
 
   struct Peer : DraftPeer {
@@ -97,20 +96,20 @@ class LoopbackNetwork : public DraftNetwork {
     }
     void Wait(TimePoint) override { network.Pass(); }
     bool over() const override { return wire->over && wire->to_client.empty(); }
-    void Reproach(const Status&) override { ++network.reproaches; }
+    void ReportProtocolError(const Status&) override { ++network.protocol_errors; }
 
     const std::shared_ptr<Wire> wire;
     LoopbackNetwork& network;
   };
 
-  // Messages of one stream keep their order.
+  // Messages of one stream keep their order, whatever their delays.
   template <typename Message>
   void Put(Queue<Message>& queue, const Message& message) {
     const int soonest = queue.empty() ? 0 : queue.back().first;
     queue.emplace_back(std::max(soonest, now_ + delay_()), message);
   }
 
-  DraftDesk& desk_;
+  DraftBatcher& batcher_;
   ManualClock& clock_;
   std::function<int()> delay_;
   std::vector<std::shared_ptr<Wire>> wires_;

@@ -1,11 +1,12 @@
-// RemoteDrafter: a draft model on another machine (outrider draft) guesses what comes next.
+// RemoteDrafter: proposes the drafts of a draft model on another machine (outrider draft).
 //
-// It is asked at every step like a drafter that looks things up, and answers with what has arrived. The other machine
-// drafts on while the target verifies, so as long as it is right the round trip costs nothing. When it was wrong its
-// next line takes a while to come; whether to wait for it or to go on without is for others to decide (Due).
+// It is asked at every step, like a drafter that looks things up, and proposes what has arrived so far. The draft
+// server extends its draft while the target verifies the first tokens of it, so as long as the draft is right, the
+// round trip costs no time. After a wrong token, the next draft takes a while to arrive; the caller decides whether to
+// wait for it (Due).
 //
-// Whatever happens out there, a request goes on: without drafts while no server can be reached, with those of another
-// server as soon as one can. A server that sends what it may not is left.
+// Whatever happens to the network or the server, a request goes on: without drafts while no server can be reached, and
+// with those of another server as soon as one can. The stream to a server that breaks the protocol is ended.
 #pragma once
 
 #include <memory>
@@ -15,13 +16,14 @@
 #include "base/clock.h"
 #include "drafters/drafter.h"
 #include "engine/tokenizer.h"
-#include "remote/arriving_line.h"
 #include "remote/draft_network.h"
+#include "remote/received_draft.h"
 
 namespace outrider {
 
 struct RemoteDrafterOptions {
-  int candidates = 64;  // that each token may be drawn from when random draws are rejected (--verify reject)
+  int candidates =
+      64;  // each token is drawn from at most so many (with --verify reject, which needs their probabilities)
 };
 
 class RemoteDrafter : public Drafter {
@@ -35,21 +37,22 @@ class RemoteDrafter : public Drafter {
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
 
  private:
-  struct Conversation {
-    std::unique_ptr<DraftStream> stream;  // null: there is no server, or no request
-    std::optional<ArrivingLine> line;
+  // A sequence of the target, and its stream to a draft server.
+  struct RemoteSequence {
+    std::unique_ptr<DraftStream> stream;  // null: no server can be reached, or no request is running
+    std::optional<ReceivedDraft> draft;
     draft::v1::Open open;
     size_t context_length = 0;
-    bool ready = false;   // the server has said what it has
-    size_t told = 0;      // tokens of the text it knows, or will when it has read what was sent
-    bool active = false;  // a request runs
-    // Of the first answer to what was sent last, while it is awaited: the base it will have, and since when.
-    std::optional<size_t> awaited;
+    bool ready = false;      // the server has answered the Open
+    size_t sent_length = 0;  // tokens of the text that the server has, or will have when it has read what was sent
+    bool active = false;     // a request is running
+    // While a new draft is awaited: the base that it will have, and when the commit that leads to it was sent.
+    std::optional<size_t> awaited_base;
     TimePoint asked_at{};
   };
 
-  // How long the first tokens of a new line take from commit to arrival: the round trip, and drafting them. As TCP
-  // guesses its round trips: a mean, and how far off it usually is.
+  // Time from a commit to the arrival of the first tokens of a new draft: the round trip, and drafting them. Estimated
+  // as TCP estimates its round trip: a mean, and the mean deviation from it.
   struct AnswerTime {
     double mean = 0, deviation = 0;
     bool known = false;
@@ -58,21 +61,20 @@ class RemoteDrafter : public Drafter {
     double Expected() const { return mean + deviation; }
   };
 
-  Conversation& Of(SeqId seq) { return conversations_[static_cast<size_t>(seq)]; }
-  const Conversation& Of(SeqId seq) const { return conversations_[static_cast<size_t>(seq)]; }
-  void Connect(Conversation& c, std::span<const Token> history);
-  void Listen(Conversation& c, std::span<const Token> history);
-  Status Hear(Conversation& c, std::span<const Token> history);
-  void SendContext(Conversation& c, std::span<const Token> history, size_t have);
-  void SendCommit(Conversation& c, std::span<const Token> history);
-  double Due(const Conversation& c, std::span<const Token> history) const;
-  static bool GoesOnAsSaid(Conversation& c, std::span<const Token> history);
+  RemoteSequence& Of(SeqId seq) { return sequences_[static_cast<size_t>(seq)]; }
+  void Connect(RemoteSequence& s, std::span<const Token> history);
+  void Poll(RemoteSequence& s, std::span<const Token> history);
+  Status ReadMessages(RemoteSequence& s, std::span<const Token> history);
+  void SendContext(RemoteSequence& s, std::span<const Token> history, size_t have);
+  void SendCommit(RemoteSequence& s, std::span<const Token> history);
+  double Due(const RemoteSequence& s, std::span<const Token> history) const;
+  static bool CommitCanWait(RemoteSequence& s, std::span<const Token> history);
 
   const std::unique_ptr<DraftNetwork> network_;
   const Tokenizer& target_;
   const RemoteDrafterOptions options_;
   const Clock& clock_;
-  std::vector<Conversation> conversations_;  // by sequence
+  std::vector<RemoteSequence> sequences_;  // by sequence
   AnswerTime answer_time_;
 
   // Scratch.

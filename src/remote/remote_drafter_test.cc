@@ -35,8 +35,8 @@ struct Fixture {
       std::function<int()> delay = [] { return 0; }, int server_sequences = kSequences)
       : script(FakeEngine::Hashing(200)),
         engine(DraftEngine(server_sequences), FakeEngine::Hashing(200)),
-        desk(model, {}, clock) {
-    auto its_network = std::make_unique<LoopbackNetwork>(desk, clock, std::move(delay));
+        batcher(model, {}, clock) {
+    auto its_network = std::make_unique<LoopbackNetwork>(batcher, clock, std::move(delay));
     network = its_network.get();
     drafter =
         std::make_unique<RemoteDrafter>(std::move(its_network), tokenizer, kSequences, RemoteDrafterOptions(), clock);
@@ -91,7 +91,7 @@ struct Fixture {
   FakeFilterFactory filters;
   DraftModel model{engine, tokenizer, filters};
   ManualClock clock;
-  DraftDesk desk;
+  DraftBatcher batcher;
   LoopbackNetwork* network = nullptr;
   std::unique_ptr<RemoteDrafter> drafter;
 };
@@ -108,25 +108,25 @@ TEST(RemoteDrafterTest, BringsWhatTheOtherMachineSays) {
   f.Begin(0, history);
   EXPECT_TRUE(f.Ask(0, history).empty()) << "nothing has arrived, and nobody waits";
   f.Pass(3);
-  f.Ask(0, history);  // hears that the server is ready, and sends the context
+  f.Ask(0, history);  // reads that the server is ready, and sends the context
   f.Pass(40);
   EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
 }
 
-TEST(RemoteDrafterTest, ALineThatAgreesGoesOnWhileTheTargetIsBusy) {
+TEST(RemoteDrafterTest, ADraftThatAgreesIsExtendedWhileTheTargetVerifies) {
   Fixture f;
   std::vector<Token> history = Text(40);
   f.BeginAndPass(0, history, 40);
-  const uint64_t drafted = f.desk.stats().drafted_tokens;
+  const uint64_t drafted = f.batcher.stats().drafted_tokens;
   const std::vector<Token> right = f.Says(history, 9);
   history.insert(history.end(), right.begin(), right.end());
   f.drafter->Commit(0, {history, 9});
   EXPECT_EQ(f.Ask(0, history), f.Says(history, 15)) << "at once: it was all there";
   f.Pass(40);
-  EXPECT_EQ(f.desk.stats().drafted_tokens, drafted + 9) << "and nothing is drafted twice";
+  EXPECT_EQ(f.batcher.stats().drafted_tokens, drafted + 9) << "and nothing is drafted twice";
 }
 
-TEST(RemoteDrafterTest, WhatTheServerForesawIsToldNowAndThen) {
+TEST(RemoteDrafterTest, TokensThatTheServerDraftedAreCommittedNowAndThen) {
   Fixture f;
   std::vector<Token> history = Text(40);
   f.BeginAndPass(0, history, 60);
@@ -138,11 +138,11 @@ TEST(RemoteDrafterTest, WhatTheServerForesawIsToldNowAndThen) {
     f.Pass(20);
     EXPECT_GE(f.Ask(0, history).size(), 8u) << "there is always enough left";
   }
-  EXPECT_LE(f.desk.stats().commits, static_cast<uint64_t>(steps) / 2);
-  EXPECT_LE(history.size() - f.desk.stats().committed_tokens - 40, 8u);
+  EXPECT_LE(f.batcher.stats().commits, static_cast<uint64_t>(steps) / 2);
+  EXPECT_LE(history.size() - f.batcher.stats().committed_tokens - 40, 8u);
 }
 
-TEST(RemoteDrafterTest, ALineThatWasWrongIsDroppedAtBothEnds) {
+TEST(RemoteDrafterTest, AWrongDraftIsDroppedAtBothEnds) {
   Fixture f;
   std::vector<Token> history = Text(40);
   f.BeginAndPass(0, history, 40);
@@ -151,7 +151,7 @@ TEST(RemoteDrafterTest, ALineThatWasWrongIsDroppedAtBothEnds) {
   EXPECT_TRUE(f.Ask(0, history).empty());
   f.Pass(40);
   EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
-  EXPECT_EQ(f.desk.stats().broken, 0u);
+  EXPECT_EQ(f.batcher.stats().broken, 0u);
 }
 
 TEST(RemoteDrafterTest, TokensThatWereConfirmedBeforeTheyWereSentAreNotWaitedFor) {
@@ -175,7 +175,7 @@ TEST(RemoteDrafterTest, TokensThatWereConfirmedBeforeTheyWereSentAreNotWaitedFor
   f.drafter->Commit(0, {history, 3});
   f.Pass(40);
   EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
-  EXPECT_EQ(f.desk.stats().broken, 0u);
+  EXPECT_EQ(f.batcher.stats().broken, 0u);
 }
 
 TEST(RemoteDrafterTest, KnowsWhenAnAnswerIsDueAndWaitsIfToldTo) {
@@ -230,11 +230,11 @@ TEST(RemoteDrafterTest, AnotherRequestWithTheSameBeginningIsNotSentAgain) {
   for (const uint64_t reused : {0u, 512u}) {
     f.BeginAndPass(0, history, 60);
     EXPECT_EQ(f.Ask(0, history), f.Says(history, 16));
-    EXPECT_EQ(f.desk.stats().reused_tokens, reused);
+    EXPECT_EQ(f.batcher.stats().reused_tokens, reused);
     f.drafter->End(0, history, true);
     f.Pass(2);
   }
-  EXPECT_EQ(f.desk.stats().context_tokens, 600u + 88u);
+  EXPECT_EQ(f.batcher.stats().context_tokens, 600u + 88u);
 }
 
 TEST(RemoteDrafterTest, ABrokenStreamIsReplacedAndTheTextSentAgain) {
@@ -267,7 +267,7 @@ TEST(RemoteDrafterTest, AServerWithoutRoomIsAServerThatSaysNothing) {
   }
   EXPECT_EQ(f.Ask(0, history).size(), 16u);
   EXPECT_TRUE(f.Ask(1, history).empty());
-  EXPECT_GT(f.desk.stats().refused, 0u);
+  EXPECT_GT(f.batcher.stats().refused, 0u);
 }
 
 // Whatever is late, right, wrong or broken: what arrives as a draft is what the other machine would say after this very
@@ -301,7 +301,7 @@ RC_GTEST_PROP(RemoteDrafterTest, NeverSaysAnythingAboutAnotherText, ()) {
     arrived += draft.size();
     RC_ASSERT(draft == f.Says(history, draft.size()));
   }
-  // In the end it is heard again, whatever happened.
+  // In the end drafts arrive again, whatever happened.
   for (int i = 0; i < 4; ++i) {
     f.Pass(120);
     for (SeqId seq = 0; seq < kSequences; ++seq) {
@@ -312,8 +312,8 @@ RC_GTEST_PROP(RemoteDrafterTest, NeverSaysAnythingAboutAnotherText, ()) {
       if (i == 3) RC_ASSERT(draft.size() == 16u);
     }
   }
-  RC_ASSERT(f.desk.stats().broken == 0u);
-  RC_ASSERT(f.network->reproaches == 0);
+  RC_ASSERT(f.batcher.stats().broken == 0u);
+  RC_ASSERT(f.network->protocol_errors == 0);
   RC_TAG(arrived > 0 ? "drafts" : "nothing");
 }
 
@@ -339,7 +339,7 @@ TEST(RemoteDrafterTest, DoesNotGrow) {
     f.Pass(2 + static_cast<int>(random() % 4));
     f.Ask(0, history);
   }
-  EXPECT_GT(f.desk.stats().sent_tokens, static_cast<uint64_t>(commits));
+  EXPECT_GT(f.batcher.stats().sent_tokens, static_cast<uint64_t>(commits));
   EXPECT_LT(HeapBytes() - at_first, 1 << 20);
 }
 

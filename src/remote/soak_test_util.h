@@ -13,7 +13,7 @@ inline long HeapBytes() {
   return static_cast<long>(heap.uordblks + heap.hblkhd);
 }
 
-// OUTRIDER_SOAK_COMMITS=1000000 is a day's work.
+// The number of commits in a soak test; OUTRIDER_SOAK_COMMITS overrides it.
 inline int SoakCommits(int usually) {
   const char* wish = std::getenv("OUTRIDER_SOAK_COMMITS");
   return wish != nullptr ? std::atoi(wish) : usually;

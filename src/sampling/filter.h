@@ -1,4 +1,4 @@
-// Filters: what stands between a model's logits and the draw.
+// Filters: they change or remove candidates between a model's logits and the draw.
 //
 // The order in which they apply is decided in sampler.cc. Those that libllama has are made by a FilterFactory, which
 // engine/llama implements, so that this room knows no library. A filter belongs to one request and is used by one

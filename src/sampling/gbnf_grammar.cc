@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <optional>
 #include <unordered_map>
 
 #include "base/utf8.h"
+#include "sampling/gbnf_scanner.h"
 
 namespace outrider {
 namespace {
@@ -29,23 +28,10 @@ constexpr size_t kMaxTokenBytes = 256;     // the tokenizer's regular expression
 constexpr uint64_t kMaxRepetition = 2000;  // libllama's own
 constexpr uint64_t kNoMaximum = std::numeric_limits<uint64_t>::max();
 
-std::string Quote(std::string_view name) {
-  constexpr size_t kShown = 60;
-  return name.size() <= kShown ? fmt::format("\"{}\"", name) : fmt::format("\"{}...\"", name.substr(0, kShown));
-}
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || IsDigit(c);
-}
-
-// The functions that read return false once `error_` is set. The text has no NUL, so Peek() is 0 only at its end.
-class Parser {
+// From characters to rules. The functions that read return false once `error_` is set.
+class Parser : private GbnfScanner {
  public:
-  Parser(std::string_view text, const GbnfTokenTest& is_token) : text_(text), is_token_(is_token) {}
+  Parser(std::string_view text, const GbnfTokenTest& is_token) : GbnfScanner(text), is_token_(is_token) {}
 
   Result<GbnfGrammar> Parse() {
     SkipSpace(/*newlines=*/true);
@@ -57,39 +43,6 @@ class Parser {
   }
 
  private:
-  char Peek(size_t ahead = 0) const { return pos_ + ahead < text_.size() ? text_[pos_ + ahead] : '\0'; }
-
-  bool Fail(std::string_view problem) {
-    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(pos_), '\n');
-    std::string where = fmt::format("line {}", line);
-    if (!rule_name_.empty()) where += fmt::format(", rule {}", Quote(rule_name_));
-    error_ = InvalidArgument(fmt::format("the grammar does not parse: {}: {}", where, problem), "grammar");
-    return false;
-  }
-
-  void SkipSpace(bool newlines) {
-    for (char c = Peek(); c == ' ' || c == '\t' || c == '#' || (newlines && (c == '\r' || c == '\n')); c = Peek()) {
-      ++pos_;
-      if (c != '#') continue;
-      while (Peek() != 0 && Peek() != '\r' && Peek() != '\n') ++pos_;
-    }
-  }
-
-  std::string_view TakeName() {
-    const size_t start = pos_;
-    while (IsNameCharacter(Peek())) ++pos_;
-    return text_.substr(start, pos_ - start);
-  }
-
-  bool TakeNumber(uint64_t* number) {
-    const size_t start = pos_;
-    while (IsDigit(Peek())) ++pos_;
-    const auto [end, error] = std::from_chars(text_.data() + start, text_.data() + pos_, *number);
-    if (start == pos_) return Fail("a number is missing");
-    if (error != std::errc()) return Fail("a number is too large");
-    return true;
-  }
-
   bool NewSymbol(uint32_t* id) {
     *id = static_cast<uint32_t>(grammar_.names.size());
     grammar_.names.push_back(rule_name_);
@@ -198,54 +151,6 @@ class Parser {
     }
   }
 
-  bool ReadCharacter(uint32_t* character) {
-    if (Peek() == 0) {
-      pos_ = symbol_start_;  // the line to name is where it was opened
-      return Fail("a string or a character class is not closed");
-    }
-    if (Peek() == '\\') return ReadEscape(character);
-    const auto first = static_cast<uint8_t>(text_[pos_++]);
-    const int more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-    *character = more == 0 ? first : first & (0x3F >> more);
-    for (int i = 0; i < more; ++i) *character = *character << 6 | (static_cast<uint8_t>(text_[pos_++]) & 0x3F);
-    return true;
-  }
-
-  bool ReadEscape(uint32_t* character) {
-    const char kind = Peek(1);
-    const size_t n_hex = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
-    if (n_hex > 0) {
-      const std::string_view digits = text_.substr(pos_ + 2, n_hex);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), *character, 16);
-      if (error != std::errc() || end != digits.data() + n_hex) {
-        return Fail(fmt::format("'\\{}' needs {} hexadecimal digits", kind, n_hex));
-      }
-    } else {
-      switch (kind) {
-        case 't':
-          *character = '\t';
-          break;
-        case 'r':
-          *character = '\r';
-          break;
-        case 'n':
-          *character = '\n';
-          break;
-        case '\\':
-        case '"':
-        case '[':
-        case ']':
-        case '-':
-          *character = static_cast<uint8_t>(kind);
-          break;
-        default:
-          return Fail("an escape is none of \\x \\u \\U \\t \\r \\n \\\\ \\\" \\[ \\] \\-");
-      }
-    }
-    pos_ += 2 + n_hex;
-    return true;
-  }
-
   bool ReadString(Rule* rule) {
     ++pos_;
     while (Peek() != '"') {
@@ -332,7 +237,7 @@ class Parser {
     if (Peek() == ',') {
       ++pos_;
       SkipSpace(newlines);
-      if (IsDigit(Peek()) && !TakeNumber(&max)) return false;
+      if (PeekIsDigit() && !TakeNumber(&max)) return false;
       SkipSpace(newlines);
     } else {
       max = min;
@@ -400,22 +305,17 @@ class Parser {
     return {};
   }
 
-  std::string_view text_;
   const GbnfTokenTest& is_token_;
-  size_t pos_ = 0;
-  size_t symbol_start_ = 0;     // position of the last symbol of a sequence
-  std::string_view rule_name_;  // of the rule being read
   GbnfGrammar grammar_;
   std::unordered_map<std::string_view, uint32_t> ids_;
   uint64_t n_elements_ = 0;
   size_t name_bytes_ = 0;
-  std::optional<Status> error_;
 };
 
 }  // namespace
 
 std::string GbnfGrammar::Name(size_t rule) const {
-  return Quote(names[rule]);
+  return QuoteRuleName(names[rule]);
 }
 
 Result<GbnfGrammar> ParseGbnf(std::string_view text, const GbnfTokenTest& is_token) {

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options,
 }
 
 Token Sampler::Draw(std::span<const float> logits, Pos position) {
-  // Constraining the whole vocabulary is dear, and most tokens drawn fit the grammar anyway, so it is done only if
+  // Constraining the whole vocabulary is expensive, and most tokens drawn fit the grammar anyway, so it is done only if
   // needed, as llama.cpp does. With Gumbel noise and no filter the two-step draw has the very distribution of
   // constraining first: who is best among the allowed is independent of whether a forbidden one is better.
   const Token free_choice = DrawFiltered(logits, position, /*grammar_first=*/false);

@@ -1,9 +1,9 @@
 // Sampler: from a row of logits to a token, for one request.
 //
 // Filters apply in llama.cpp's default order (logit bias, penalties, DRY, top-n-sigma, top-k, typical-p, top-p, min-p,
-// XTC, temperature), then the position-keyed draw of gumbel.h chooses. Draw() changes nothing that matters: the same
-// logits and position give the same token until the next Accept(). So verification draws row after row and accepts
-// along the way, and what was drafted never shows.
+// XTC, temperature), then the position-keyed draw of gumbel.h chooses. Draw() has no lasting effect: the same
+// logits and position give the same token until the next Accept(). So verification draws the token of each row in turn
+// and accepts it, and the text does not depend on what was drafted.
 //
 // Belongs to one request; one thread at a time.
 #pragma once

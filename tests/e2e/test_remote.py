@@ -96,20 +96,86 @@ def remote_server(address: str, *flags, **options) -> Server:
     return Server("--spec", f"remote:{address}", "--spec-always", *flags, model=DEFAULT_MODEL, **options)
 
 
-def wait_until_drafting(server: Server, timeout: float = 30):
+def wait_until_drafting(server: Server, timeout: float = 120):
+    """Asks until drafts of another machine take part in an answer. After many failures it may be half a minute before the
+    server tries again."""
     eventually(lambda: drafted_and_right(server.chat(PROMPTS[0], max_tokens=24))[0] > 0, "drafts", timeout)
+
+
+def steps_of_replicas(server: Server) -> float:
+    """Steps that another copy of the target began before the one before was over."""
+    return server.metrics()["outrider_lookahead_steps_total"]
+
+
+def answer_until_a_replica_took_part(server: Server, plain, asked):
+    """The texts are right, and another copy of the target has really computed some of their steps."""
+    asked, before = list(asked), steps_of_replicas(server)
+
+    def answer_all() -> bool:
+        for prompt, fields in asked:
+            assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
+        return steps_of_replicas(server) > before
+
+    eventually(answer_all, "a step that a replica began early", timeout=300)
+
+
+class Forwarder:
+    """A TCP proxy to `port` that counts, so that a test can wait until a server has tried to connect, and failed."""
+
+    def __init__(self, port: int):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._port = port
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.ended = 0  # connections that were made and are over
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket):
+        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._port)) as server:
+            back = threading.Thread(target=self._copy, args=(server, client), daemon=True)
+            back.start()
+            self._copy(client, server)
+            back.join()
+        self.ended += 1
+
+    @staticmethod
+    def _copy(source: socket.socket, sink: socket.socket):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        for each in (source, sink):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
 
 
 def test_drafts_over_the_network_and_says_the_same(plain):
     with DraftServer() as drafts, remote_server(drafts.address) as server:
         wait_until_drafting(server)
         proposed = accepted = 0
-        for prompt, fields in requests(20):
-            answer = server.chat(prompt, **fields)
-            assert text_of(answer) == plain(prompt, fields)
-            more = drafted_and_right(answer)
-            proposed, accepted = proposed + more[0], accepted + more[1]
-        assert accepted > 100, (proposed, accepted)
+
+        def answer_all():
+            nonlocal proposed, accepted
+            for prompt, fields in requests(20):
+                answer = server.chat(prompt, **fields)
+                assert text_of(answer) == plain(prompt, fields)
+                more = drafted_and_right(answer)
+                proposed, accepted = proposed + more[0], accepted + more[1]
+            return accepted > 100
+
+        # Once is enough unless the machine is busy and drafts come late. How many are right does not depend on that.
+        eventually(answer_all, "a hundred drafted tokens that were right", timeout=300)
+        assert accepted > proposed / 4, (proposed, accepted)
         counted = drafts.metrics()
         assert counted["outrider_draft_tokens_sent_total"] >= proposed
         assert counted["outrider_draft_streams_broken_total"] == 0
@@ -183,21 +249,28 @@ def test_moves_to_another_server(plain):
 
 
 def test_eight_sequences_at_one_draft_server(plain):
-    with DraftServer("-np", "8") as drafts, remote_server(drafts.address, "-np", "8") as server:
+    # Twice as many sequences there: a stream that has ended leaves its own a moment later.
+    with DraftServer("-np", "16") as drafts, remote_server(drafts.address, "-np", "8") as server:
         wait_until_drafting(server)
-        asked = list(requests(16))
-        answers = at_once(8, lambda each: server.chat(each[0], **each[1]), asked)
-        assert [text_of(answer) for answer in answers] == [plain(*each) for each in asked]
-        assert sum(drafted_and_right(answer)[0] > 0 for answer in answers) >= 12
+        without_drafts = list(requests(16))
+
+        def ask_those_without_drafts() -> bool:
+            nonlocal without_drafts
+            answers = at_once(8, lambda each: server.chat(each[0], **each[1]), without_drafts)
+            assert [text_of(answer) for answer in answers] == [plain(*each) for each in without_drafts]
+            without_drafts = [each for each, answer in zip(without_drafts, answers) if drafted_and_right(answer)[0] == 0]
+            eventually(lambda: drafts.metrics()["outrider_draft_streams"] == 0, "streams to end", timeout=60)
+            return not without_drafts
+
+        # Every request gets drafts; on a busy machine some of them not at the first try.
+        eventually(ask_those_without_drafts, "drafts for every request", timeout=300)
         assert drafts.metrics()["outrider_draft_streams_refused_total"] == 0
 
 
 def test_another_copy_of_the_target_begins_with_what_comes_next(plain):
     with DraftServer("-t", "1") as drafts, remote_server(drafts.address, "--replica", "none", "-t", "1") as server:
         wait_until_drafting(server)
-        for prompt, fields in requests(12):
-            assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
-        assert server.metrics()["outrider_lookahead_steps_total"] > 0
+        answer_until_a_replica_took_part(server, plain, requests(12))
         asked = list(requests(8))
         answers = at_once(4, lambda each: server.chat(each[0], **each[1]), asked)
         assert [text_of(answer) for answer in answers] == [plain(*each) for each in asked]
@@ -209,21 +282,34 @@ def test_another_copy_of_the_target_beside_a_draft_model(plain):
         flags = ("--replica", "none", "-t", "2", "-md", str(DRAFT_MODEL))
         with Server("--spec", f"remote:{drafts.address}", *flags, model=DEFAULT_MODEL) as server:
             wait_until_drafting(server)
-            for prompt, fields in requests(8):
-                assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
+            answer_until_a_replica_took_part(server, plain, requests(8))
 
 
 def test_a_prompt_travels_once(plain):
     long = "The harbour froze over in the winter of 1893, and nobody could leave. " * 40
     with DraftServer("-np", "1") as drafts, remote_server(drafts.address, "-np", "1", "-c", "4096") as server:
         wait_until_drafting(server)
-        server.chat(long + "Summarise.", max_tokens=8)
-        eventually(lambda: drafts.metrics()["outrider_draft_streams"] == 0, "the stream to end")
-        sent = drafts.metrics()["outrider_draft_context_tokens_total"]
-        server.chat(long + "Translate into French.", max_tokens=8)
-        eventually(lambda: drafts.metrics()["outrider_draft_streams"] == 0, "the stream to end")
-        assert drafts.metrics()["outrider_draft_reused_tokens_total"] >= 512
-        assert drafts.metrics()["outrider_draft_context_tokens_total"] - sent < 300
+
+        def ask_until(question: str, arrived, what: str):
+            """An answer may be over before the draft server has read its prompt: then the question is asked again."""
+
+            def ask():
+                server.chat(long + question, max_tokens=8)
+                eventually(lambda: drafts.metrics()["outrider_draft_streams"] == 0, "the stream to end", timeout=60)
+                return arrived(drafts.metrics())
+
+            eventually(ask, what, timeout=300)
+
+        ask_until("Summarise.", lambda now: now["outrider_draft_context_tokens_total"] >= 512, "the context to travel")
+        before = drafts.metrics()
+        assert before["outrider_draft_reused_tokens_total"] < 512, "nothing was there to reuse"
+        ask_until("Translate.", lambda now: now["outrider_draft_reused_tokens_total"] >= 512, "the context to be reused")
+        after = drafts.metrics()
+        sent, streams = (
+            after[name] - before[name]
+            for name in ("outrider_draft_context_tokens_total", "outrider_draft_streams_opened_total")
+        )
+        assert sent < 300 * streams, f"{sent:.0f} tokens in {streams:.0f} streams"
 
 
 # --- Certificates
@@ -263,9 +349,11 @@ def test_mutual_certificates(plain, certificates):
             wait_until_drafting(server)
             assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
         opened = drafts.metrics()["outrider_draft_streams_opened_total"]
-        for stranger in (f"{drafts.address},cert={theirs}", drafts.address):
-            with remote_server(stranger) as server:
-                for _ in range(20):  # time enough to connect, if it could
+        for certificate in (f",cert={theirs}", ""):
+            with Forwarder(drafts.port) as way, remote_server(way.address + certificate) as server:
+                # It has tried to connect and was turned away, and has tried again.
+                eventually(lambda: way.ended >= 2, "attempts to connect", timeout=60)
+                for _ in range(3):
                     answer = server.chat(prompt, **fields)
                     assert text_of(answer) == plain(prompt, fields)
                     assert drafted_and_right(answer)[0] == 0
@@ -322,16 +410,19 @@ def test_a_draft_model_of_another_vocabulary_is_refused_in_a_sentence(plain, tmp
 def test_a_server_that_is_something_else(plain, answer):
     prompt, fields = PROMPTS[1], {"max_tokens": 24, "temperature": 0}
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        answered = []
 
         def serve():
             with contextlib.suppress(OSError):
                 while True:
                     connection, _ = listener.accept()
-                    with contextlib.suppress(OSError):
+                    with connection, contextlib.suppress(OSError):
                         connection.sendall(answer)
+                    answered.append(connection)
 
         threading.Thread(target=serve, daemon=True).start()
         with remote_server(f"127.0.0.1:{listener.getsockname()[1]}") as server:
+            eventually(lambda: len(answered) >= 2, "it to connect, and to try again", timeout=60)
             assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
 
 
@@ -346,8 +437,8 @@ def test_garbage_costs_the_draft_server_one_connection(plain):
                 peer.recv(1000)
         silent = [socket.create_connection(("127.0.0.1", drafts.port)) for _ in range(50)]
         prompt, fields = PROMPTS[0], {"max_tokens": 32, "temperature": 0}
-        answer = server.chat(prompt, **fields)
-        assert text_of(answer) == plain(prompt, fields) and drafted_and_right(answer)[0] > 0
+        assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
+        wait_until_drafting(server)
         for each in silent:
             each.close()
         assert checked(httpx.get(f"http://127.0.0.1:{drafts.metrics_port}/health")).json() == {"status": "ok"}

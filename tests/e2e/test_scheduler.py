@@ -1,14 +1,25 @@
 """What the scheduler owes its requests: limits, stops, whole characters, reuse, fairness, cancelling, a clean end."""
 
 import contextlib
+import re
 import socket
 import threading
-import time
 
 import httpx
 import pytest
 
-from harness import ONE_SLOT, Server, at_once, chat_request, endless, eventually, seconds, streamed_chat, text_of
+from harness import (
+    ONE_SLOT,
+    Server,
+    at_once,
+    chat_request,
+    endless,
+    eventually,
+    quick_once,
+    seconds,
+    streamed_chat,
+    text_of,
+)
 
 STORY = "Tell me a long story about a fisherman."
 PARAGRAPH = "The old harbour lay quiet under the morning fog while the boats waited for the tide to turn. "
@@ -112,12 +123,14 @@ class TestLimits:
         assert chat["usage"]["total_tokens"] <= 257
 
     def test_time_limit(self, server):
-        limit_ms = 200 * seconds(1)
-        answer = server.post("/completion", endless(t_max_predict_ms=int(limit_ms)))
+        limit_ms = 200
+        answer = server.post("/completion", endless(t_max_predict_ms=limit_ms))
         assert answer["stop_type"] == "limit"
         assert answer["tokens_predicted"] >= 1
-        assert answer["timings"]["predicted_ms"] < 5 * limit_ms
-        assert answer["truncated"] is False
+        assert answer["timings"]["predicted_ms"] >= limit_ms * 0.99, "what comes within the limit is returned"
+        assert answer["truncated"] is False, "the context ended it, not the limit"
+        room = server.get("/props")["default_generation_settings"]["n_ctx"]
+        assert answer["tokens_evaluated"] + answer["tokens_predicted"] < room
 
 
 class TestPrefixReuse:
@@ -177,11 +190,10 @@ class TestQueue:
 
     def test_first_come_first_served(self, serve):
         server = serve(*ONE_SLOT)
-        finished: list[int] = []
+        first_line = len(server.lines)
 
         def send(i):
-            server.post("/completion", {"prompt": f"Number {i}", "n_predict": 8, "temperature": 0})
-            finished.append(i)
+            server.post("/completion", {"prompt": "Hi", "n_predict": 8 + i, "ignore_eos": True, "temperature": 0})
 
         with server.stream("/completion", endless()) as running:
             next(running)
@@ -194,7 +206,9 @@ class TestQueue:
                 )
         for sender in senders:
             sender.join()
-        assert finished == [0, 1, 2, 3]
+        # The server's own record: our threads may learn of their answers in any order.
+        finished = [int(count) for count in re.findall(r", (\d+) tokens in ", server.log(first_line))]
+        assert finished[1:] == [8, 9, 10, 11], "the endless one was cancelled first"
 
 
 class TestCancel:
@@ -203,9 +217,7 @@ class TestCancel:
         before = server.metrics()["llamacpp:tokens_predicted_total"]
         with server.stream("/completion", endless()) as events:
             next(events)
-        start = time.monotonic()
         server.post("/completion", {"prompt": "Hi", "n_predict": 1})
-        assert time.monotonic() - start < seconds(2)
         eventually(server.slots_idle, "the slot to be idle")
         assert server.metrics()["llamacpp:tokens_predicted_total"] - before < 4000, "went on to the end of the context"
 
@@ -213,7 +225,7 @@ class TestCancel:
         server = serve(*ONE_SLOT)
         with pytest.raises(httpx.ReadTimeout):
             server.http.post("/completion", json=endless(), timeout=seconds(0.3))
-        eventually(server.slots_idle, "the slot to be idle", timeout=2)
+        eventually(server.slots_idle, "the slot to be idle")
         generated = server.get("/slots")[0]["next_token"][0]["n_decoded"]
         assert generated < 2000, f"{generated} tokens for nobody"
 
@@ -239,33 +251,36 @@ class TestCancel:
 
 
 def test_a_long_prompt_does_not_stall_a_running_stream(serve):
+    """Every step that decodes a slice of the prompt also gives the stream a token, and a slice is short."""
     slice_tokens = 64
     server = serve("--prompt-slice", str(slice_tokens))
     long_prompt = {"prompt": PARAGRAPH * 150, "n_predict": 1, "cache_prompt": False}
-    alone = server.post("/completion", long_prompt)["timings"]
+    prompt_tokens = server.post("/completion", long_prompt)["timings"]["prompt_n"]
+
+    def steps() -> tuple[float, float]:
+        metrics = server.metrics()
+        return metrics["outrider_step_rows_count"], metrics['outrider_step_rows_bucket{le="128"}']
+
     answer = {}
-
-    def send():
-        answer.update(server.post("/completion", long_prompt), at=time.monotonic())
-
-    sender = threading.Thread(target=send)
-    times = []
+    sender = threading.Thread(target=lambda: answer.update(server.post("/completion", long_prompt)))
+    tokens = 0
     with server.stream("/completion", endless()) as events:
         next(events)
-        begin = time.monotonic()
+        before = steps()
         sender.start()
-        for _ in events:
-            times.append(time.monotonic())
+        for event in events:
+            tokens += len(event["tokens"]) if event.get("tokens") else 1
             if answer:
                 break
+        else:
+            raise AssertionError("the stream ended before the prompt was read")
     sender.join()
-    during = [begin, *(at for at in times if at < answer["at"])]
-    slices = alone["prompt_n"] / slice_tokens
-    assert len(during) > slices / 2, f"{len(during)} tokens beside {slices:.0f} slices"
-    longest = max(after - before for before, after in zip(during, during[1:], strict=False))
-    assert longest < max(alone["prompt_ms"] / 1000 / 2, seconds(0.25)), (
-        f"stalled for {longest:.3f} s of a prompt of {alone['prompt_ms']:.0f} ms"
-    )
+    eventually(server.slots_idle, "the slots to be idle")
+    all_steps, short_steps = (after - earlier for after, earlier in zip(steps(), before, strict=True))
+    slices = prompt_tokens / slice_tokens
+    assert all_steps >= slices
+    assert all_steps == short_steps, f"{all_steps - short_steps:.0f} steps of more than 128 rows"
+    assert tokens >= slices / 2, f"{tokens} tokens beside {slices:.0f} slices"
 
 
 class TestShutdown:
@@ -283,32 +298,44 @@ class TestShutdown:
         with Server(*ONE_SLOT, "--drain-seconds", "1") as server:
             with server.stream("/completion", endless()) as events:
                 next(events)
-                start = time.monotonic()
                 server.terminate()
                 last = list(events)[-1]
             assert server.wait_exit() == 0
-            assert time.monotonic() - start < 1 + seconds(3)
             assert last["stop"], "what exists is returned properly"
+            assert last["tokens_predicted"] < 8000 and last["truncated"] is False, "it went on to the end of the context"
 
     def test_idle_server_ends_at_once(self):
-        with Server() as server:
-            server.http.get("/health")  # leaves a keep-alive connection open
-            start = time.monotonic()
-            server.terminate()
-            assert server.wait_exit() == 0
-            assert time.monotonic() - start < seconds(3)
+        servers: list[Server] = []
+
+        def start():
+            servers.append(Server())
+            servers[-1].http.get("/health")  # leaves a keep-alive connection open, for 5 s
+
+        def end():
+            servers[-1].terminate()
+            assert servers[-1].wait_exit() == 0
+
+        try:
+            quick_once(end, seconds(3), "ending", prepare=start)
+        finally:
+            for server in servers:
+                server.abandon()
 
     def test_a_peer_that_drips_cannot_keep_it(self):
-        with Server() as server, socket.create_connection(("127.0.0.1", server.port)) as peer:
-            peer.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
-            start = time.monotonic()
-            server.terminate()
-            while server.child.poll() is None and time.monotonic() - start < seconds(10):
-                with contextlib.suppress(OSError):
-                    peer.sendall(b" ")
-                time.sleep(0.1)
-            assert server.wait_exit() == 0
-            assert time.monotonic() - start < seconds(5)
+        """Neither until its request is complete, nor for as long as requests may go on."""
+        with Server("--http-timeout", "600") as server:
+            with socket.create_connection(("127.0.0.1", server.port)) as peer:
+                peer.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+                eventually(lambda: not peer.sendall(b" "), "a byte")
+                server.terminate()
+
+                def ended_in_spite_of_a_byte():
+                    with contextlib.suppress(OSError):
+                        peer.sendall(b" ")
+                    return server.child.poll() is not None
+
+                eventually(ended_in_spite_of_a_byte, "the end", timeout=60)
+                assert server.wait_exit() == 0
 
     def refuses(self, server) -> bool:
         try:

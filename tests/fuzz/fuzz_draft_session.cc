@@ -1,4 +1,4 @@
-// Any messages of a client to a draft server: refused, or a text and a line within the limits.
+// Any messages of a client to a draft server: refused, or a text and a draft within the limits.
 #include <string_view>
 
 #include "messages.h"
@@ -22,7 +22,8 @@ void Check(std::string_view bytes) {
     if (session.opening()) session.Begin({});
     Require(session.text().size() >= committed, "a text never shrinks");
     committed = session.text().size();
-    Require(session.text_and_line().size() <= limits.max_length + static_cast<size_t>(kMaxLine), "memory is bounded");
+    Require(session.text_and_draft().size() <= limits.max_length + static_cast<size_t>(kMaxDraftTokens),
+            "memory is bounded");
     for (const Token token : session.text()) Require(token >= 0 && token < limits.vocabulary, "all tokens are known");
     // The worker, which is quick sometimes and slow at others.
     for (int i = 0; i < ++turn % 7 && session.Wanted() > 0; ++i) {
@@ -32,7 +33,7 @@ void Check(std::string_view bytes) {
     }
     draft::v1::ToClient proposal;
     if (session.TakeProposal(&proposal)) {
-      Require(proposal.tokens_size() > 0 && proposal.base() <= committed, "a line begins in the text");
+      Require(proposal.tokens_size() > 0 && proposal.base() <= committed, "a draft begins in the text");
       Require(proposal.confidence().size() == static_cast<size_t>(proposal.tokens_size()), "each has a confidence");
     }
     return true;

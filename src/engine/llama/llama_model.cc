@@ -19,7 +19,7 @@
 namespace outrider {
 namespace {
 
-// What can be told from the outside, before libllama reads the file.
+// Finds what is wrong with the file without reading more than its first bytes.
 Status CheckFile(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -57,7 +57,8 @@ Status ExplainLoadFailure(const std::string& path, const std::string& errors) {
   return InvalidArgument(fmt::format("model '{}' cannot be loaded: {}", path, last));
 }
 
-// Over the size and 256 samples of the file: cheap for any size, and other weights differ everywhere.
+// A hash of the file's size and 256 samples of it: cheap for a file of any size, and enough, because other weights
+// differ in every sample.
 uint64_t Fingerprint(const std::string& path) {
   constexpr uint64_t kSamples = 256, kSampleBytes = 1024;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -81,7 +82,7 @@ Result<llama_split_mode> ParseSplitMode(const std::string& name) {
   return InvalidArgument(fmt::format("--split-mode '{}' is not one of none, layer, row", name));
 }
 
-// llama_model_params point into storage that must outlive the load.
+// llama_model_params points into the other fields, which must outlive the load.
 struct LoadParams {
   llama_model_params params = llama_model_default_params();
   std::vector<ggml_backend_dev_t> devices;
@@ -132,7 +133,8 @@ Status Fill(const ModelOptions& options, LoadParams& load) {
   return {};
 }
 
-// Attention with our kernels or ggml's, as the options want it; with kAuto what other models have, or else the faster.
+// Attention with our kernels or ggml's, as the options say. kAuto: the same as other models in this process, which
+// share the setting, or else the faster one.
 Result<std::unique_ptr<kernels::AttentionHold>> ChooseAttention(Kernels choice, KernelTrials& trials) {
   bool ours = choice == Kernels::kOutrider;
   if (choice == Kernels::kAuto) {
@@ -173,7 +175,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
         "it)");
   }
   load.params.use_extra_bufts = weights.repack;
-  // Memory that an unused device can read would come before our layout.
+  // Otherwise libllama would prefer memory that a device can read, even an unused one, to our layout.
   if (!weights.our_kernels.empty()) load.params.no_host = true;
   auto attention = ChooseAttention(options.kernels, trials);
   if (!attention.ok()) return attention.status();
@@ -194,24 +196,45 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   return loaded;
 }
 
+std::string FormatParameterCount(uint64_t parameters) {
+  struct Unit {
+    double size;
+    double from;  // smallest number that is written in this unit
+    char letter;
+  };
+  const auto count = static_cast<double>(parameters);
+  for (const Unit& unit : {Unit{1e9, 0.5e9, 'B'}, Unit{1e6, 999.5e3, 'M'}, Unit{1e3, 1e3, 'K'}}) {
+    if (count < unit.from) continue;
+    const double value = count / unit.size;
+    std::string digits = fmt::format("{:.{}f}", value, value < 9.95 ? 1 : 0);
+    if (digits.ends_with(".0")) digits.resize(digits.size() - 2);
+    return digits + unit.letter;
+  }
+  return fmt::format("{}", parameters);
+}
+
+std::string LlamaModel::Architecture() const {
+  char name[64];
+  const bool given = llama_model_meta_val_str(handle(), "general.architecture", name, sizeof name) >= 0;
+  return given ? name : "";
+}
+
 std::string LlamaModel::Description() const {
-  char text[256];
-  llama_model_desc(handle(), text, sizeof text);
-  return text;
+  return fmt::format("{} {} {}", Architecture(), FormatParameterCount(ParameterCount()), FileType());
 }
 
 bool LlamaModel::MixesExperts() const {
-  char architecture[64], count[32];
-  if (llama_model_meta_val_str(handle(), "general.architecture", architecture, sizeof architecture) < 0) return false;
-  const std::string key = std::string(architecture) + ".expert_count";
+  char count[32];
+  const std::string key = Architecture() + ".expert_count";
   return llama_model_meta_val_str(handle(), key.c_str(), count, sizeof count) > 0 && std::strcmp(count, "0") != 0;
 }
 
 bool LlamaModel::AttendsWithOurKernels() const {
   if (on_device_ || !kernels::AttentionIsOurs()) return false;
-  char architecture[64], text[32];
-  if (llama_model_meta_val_str(handle(), "general.architecture", architecture, sizeof architecture) < 0) return false;
-  // Sizes of heads are in the file where they are not the embedding divided by the heads.
+  char text[32];
+  const std::string architecture = Architecture();
+  if (architecture.empty()) return false;
+  // The file names the size of a head only if it is not the size of the embedding divided by the number of heads.
   const int usual = EmbeddingSize() / std::max(1, llama_model_n_head(handle()));
   for (const char* name : {"key_length", "value_length", "key_length_swa", "value_length_swa", "key_length_mla",
                            "value_length_mla", "key_length_mla_swa", "value_length_mla_swa"}) {

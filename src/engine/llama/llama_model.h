@@ -14,6 +14,10 @@
 
 namespace outrider {
 
+// A number of parameters as models are named: "900K", "1.5M", "135M", "0.9B", "13B". From half a billion on in
+// billions.
+std::string FormatParameterCount(uint64_t parameters);
+
 class LlamaModel {
  public:
   // Every reason a file cannot be loaded comes back as one sentence.
@@ -23,24 +27,28 @@ class LlamaModel {
   llama_model* handle() { return handle_.get(); }
   const LlamaTokenizer& tokenizer() const { return tokenizer_; }
 
-  // Equal for the same file content (by samples of it), different for any other model.
+  // Equal for equal files, different for any other model. Computed from samples of the file.
   uint64_t fingerprint() const { return fingerprint_; }
 
   // "" if logits of a row do not depend on the rows beside it; else why they may.
   const std::string& exactness_caveat() const { return exactness_caveat_; }
 
-  // Whether it was to be put on another device than the CPU, at least in part.
+  // Whether the options put at least a part of it on another device than the CPU.
   bool on_device() const { return on_device_; }
 
-  // Whose kernels compute what, in words: "ggml", "outrider (avx512-vnni) for q4_0 and attention".
+  // Which kernels compute what, for the log: "ggml", "outrider (avx512-vnni) for q4_0 and attention".
   const std::string& kernels() const { return kernels_; }
-  // Attention is ours for every layer: independent of the batch's shape whatever the type of the memory.
+  // Our kernels compute the attention of every layer: then a row does not depend on the batch's shape, whatever the
+  // type of the KV cache.
   bool AttendsWithOurKernels() const;
 
-  std::string Description() const;  // "llama 135M Q4_1"
-  std::string FileType() const;
+  std::string Architecture() const;  // "llama"; "" if the file does not say
+  std::string FileType() const;      // of most weights: "Q4_1"
+  // Architecture, number of parameters and file type: "llama 135M Q4_1". The number is that of the weights in the file;
+  // llama_model_desc guesses it from the number of layers instead.
+  std::string Description() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
-  bool MixesExperts() const;         // routes each token through some of many parts
+  bool MixesExperts() const;         // a mixture of experts: each token uses only some of them
   Pos TrainedContext() const { return llama_model_n_ctx_train(handle()); }
   uint64_t SizeBytes() const { return llama_model_size(handle()); }
   uint64_t ParameterCount() const { return llama_model_n_params(handle()); }

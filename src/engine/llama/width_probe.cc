@@ -22,7 +22,6 @@ namespace {
 
 // Small enough to take no time, large enough for every kernel's tiles.
 constexpr int64_t kInputs = 512, kOutputs = 128;
-constexpr int kMostRows = 128;
 
 using ContextPtr = std::unique_ptr<ggml_context, FreeWith<ggml_free>>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, FreeWith<ggml_backend_buffer_free>>;
@@ -65,10 +64,10 @@ class Product {
     ggml_backend_tensor_alloc(weights_buffer_.get(), weights_, ggml_backend_buffer_get_base(weights_buffer_.get()));
   }
 
-  // Whether ggml would put a model's weights of this shape and type there.
+  // Whether ggml would keep a model's weights of this shape and type in this kind of buffer.
   bool Supported() {
     ContextPtr context = MakeContext();
-    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, kMostRows);
+    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, kMaxProbeRows);
     return ggml_backend_supports_op(backend_.get(), ggml_mul_mat(context.get(), weights_, input));
   }
 
@@ -81,7 +80,7 @@ class Product {
   }
 
   // The product with the first `rows` rows of `input`.
-  std::vector<float> Compute(const std::vector<float>& input, int rows) {
+  std::vector<float> Compute(std::span<const float> input, int rows) {
     ContextPtr context = MakeContext();
     ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, rows);
     ggml_tensor* y = ggml_mul_mat(context.get(), weights_, x);
@@ -144,6 +143,22 @@ void ForEachPart(const std::string& path, Visit visit) {
 
 }  // namespace
 
+bool RowsAreIndependent(const RowProduct& product, int64_t inputs) {
+  const std::vector<float> input = Noise(inputs * kMaxProbeRows, 7);
+  const auto first_rows = [&](int rows) { return std::span(input).first(static_cast<size_t>(rows * inputs)); };
+  std::vector<float> alone;
+  for (int row = 0; row < kMaxProbeRows; ++row) {
+    const std::vector<float> result =
+        product(std::span(input).subspan(static_cast<size_t>(row * inputs), static_cast<size_t>(inputs)), 1);
+    alone.insert(alone.end(), result.begin(), result.end());
+  }
+  for (int rows : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 31, 32, 33, 64, kMaxProbeRows}) {
+    const std::vector<float> together = product(first_rows(rows), rows);
+    if (std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
 bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
   ggml_backend_buffer_type_t repacked = RepackedType();
   ggml_backend_buffer_type_t place =
@@ -154,18 +169,8 @@ bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
     return layout == WeightLayout::kRepacked && RowsAreIndependent(type, WeightLayout::kPlain);
   }
   product.Fill();
-  const std::vector<float> input = Noise(kInputs * kMostRows, 7);
-  std::vector<float> alone;
-  for (int row = 0; row < kMostRows; ++row) {
-    const std::vector<float> one(input.begin() + row * kInputs, input.begin() + (row + 1) * kInputs);
-    const std::vector<float> result = product.Compute(one, 1);
-    alone.insert(alone.end(), result.begin(), result.end());
-  }
-  for (int rows : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 31, 32, 33, 64, 128}) {
-    const std::vector<float> together = product.Compute(input, rows);
-    if (std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) != 0) return false;
-  }
-  return true;
+  return RowsAreIndependent([&](std::span<const float> input, int rows) { return product.Compute(input, rows); },
+                            kInputs);
 }
 
 std::vector<WeightType> WeightTypes(const std::string& path) {

@@ -1,14 +1,16 @@
 // Does a matrix product on this CPU give a row the same bits whatever the number of rows beside it?
 //
-// ggml picks kernels by the number of rows and by the CPU: one row may take another path than four, and the two may sum
-// in another order. That would make a text depend on who else is being served, and on drafts. So before a model is
-// loaded, the product is tried out on a small matrix of each weight type the file has, in milliseconds; nothing is
-// assumed of CPUs we have not seen.
+// ggml picks kernels by the number of rows and by the CPU: one row may take another code path than four, and the two
+// may sum in another order. That would make a text depend on which other requests are being served, and on drafts. So
+// before a model is loaded, the product is computed with a small matrix of each weight type the file has, which takes
+// milliseconds; nothing is assumed about CPUs we have not seen.
 #pragma once
 
 #include <ggml.h>
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,19 +21,28 @@ enum class WeightLayout {
   kRepacked,  // reordered for the CPU's vector instructions when the model is loaded, where ggml knows how
 };
 
-// Tries 1 to 16 and some larger numbers of rows, on the CPU backend.
+// Computes the outputs of `rows` rows of `input`; all outputs of the first row come first.
+using RowProduct = std::function<std::vector<float>(std::span<const float> input, int rows)>;
+
+inline constexpr int kMaxProbeRows = 128;
+
+// Compares each row computed alone with the same row computed beside others, bit by bit, for 2 to 16 rows and some
+// larger numbers up to kMaxProbeRows. `inputs`: values of one row.
+bool RowsAreIndependent(const RowProduct& product, int64_t inputs);
+
+// The same for ggml's product with a matrix of this type, on the CPU backend.
 bool RowsAreIndependent(ggml_type type, WeightLayout layout);
 
 struct WeightType {
   ggml_type type;
-  bool in_tiles;  // all weights of this type have shapes for which src/kernels has a layout
+  bool in_tiles;  // all weights of this type have shapes for which src/kernels has a tiled layout
   bool operator==(const WeightType&) const = default;
 };
 
-// Types of the weights of a GGUF file, all parts of a split one included, that enter matrix products; empty if it
-// cannot be read.
+// Types of those weights of a GGUF file that enter matrix products; all parts of a split model are read. Empty if the
+// file cannot be read.
 std::vector<WeightType> WeightTypes(const std::string& path);
 
-uint64_t FileBytes(const std::string& path);  // of all parts of a model; what cannot be read counts nothing
+uint64_t FileBytes(const std::string& path);  // of all parts of a model; a part that cannot be read counts 0
 
 }  // namespace outrider

@@ -1,7 +1,17 @@
 #include "engine/llama/width_probe.h"
 
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
+#include <ggml-cpu.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "base/free_with.h"
 #include "engine/llama/backend.h"
 
 namespace outrider {
@@ -13,9 +23,132 @@ TEST(WidthProbeTest, ReadsTheTypesOfAFile) {
   EXPECT_TRUE(WeightTypes("/nonexistent.gguf").empty());
 }
 
-// What the probe says differs from CPU to CPU; that it says the same twice does not. The engine's tests check that it
-// is right.
-TEST(WidthProbeTest, IsDeterministicForEveryCommonType) {
+// --- The comparison, with products whose flaws we choose
+
+constexpr int64_t kInputs = 8;
+constexpr int kOutputs = 4;
+
+// A product without a flaw: a row's outputs are a function of that row alone.
+std::vector<float> Independent(std::span<const float> input, int rows) {
+  std::vector<float> result;
+  for (int row = 0; row < rows; ++row) {
+    for (int output = 0; output < kOutputs; ++output) {
+      float sum = 0;
+      for (int64_t i = 0; i < kInputs; ++i) {
+        sum += input[static_cast<size_t>(row * kInputs + i)] * static_cast<float>(i + output);
+      }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+// The smallest change that a float can have.
+void FlipLastBit(float& value) {
+  value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ 1u);
+}
+
+TEST(WidthProbeTest, AcceptsAProductWhoseRowsDoNotDependOnEachOther) {
+  EXPECT_TRUE(RowsAreIndependent(Independent, kInputs));
+}
+
+TEST(WidthProbeTest, SeesTheLastBitOfOneOutputAtOneWidth) {
+  std::set<int> widths;
+  ASSERT_TRUE(RowsAreIndependent(
+      [&](std::span<const float> input, int rows) {
+        widths.insert(rows);
+        return Independent(input, rows);
+      },
+      kInputs));
+  for (int rows = 1; rows <= 16; ++rows) EXPECT_TRUE(widths.contains(rows)) << rows << " rows were not tried";
+  EXPECT_EQ(*widths.rbegin(), kMaxProbeRows);
+
+  for (const int flawed : widths) {
+    if (flawed == 1) continue;
+    for (const int place : {0, flawed * kOutputs / 2, flawed * kOutputs - 1}) {
+      const auto product = [&](std::span<const float> input, int rows) {
+        std::vector<float> result = Independent(input, rows);
+        if (rows == flawed) FlipLastBit(result[static_cast<size_t>(place)]);
+        return result;
+      };
+      EXPECT_FALSE(RowsAreIndependent(product, kInputs)) << flawed << " rows, output " << place;
+    }
+  }
+}
+
+TEST(WidthProbeTest, SeesAProductForWhichOneRowIsTheException) {
+  const auto product = [](std::span<const float> input, int rows) {
+    std::vector<float> result = Independent(input, rows);
+    if (rows == 1) FlipLastBit(result.front());
+    return result;
+  };
+  EXPECT_FALSE(RowsAreIndependent(product, kInputs));
+}
+
+// --- ggml's products
+
+using ContextPtr = std::unique_ptr<ggml_context, FreeWith<ggml_free>>;
+using BufferPtr = std::unique_ptr<ggml_backend_buffer, FreeWith<ggml_backend_buffer_free>>;
+using BackendPtr = std::unique_ptr<ggml_backend, FreeWith<ggml_backend_free>>;
+
+// A second opinion on ggml's product with weights as they are in a file: another matrix, another shape, other inputs.
+class PlainProduct {
+ public:
+  static constexpr int64_t kInputs = 1024, kOutputs = 96;
+
+  explicit PlainProduct(ggml_type type)
+      : backend_(ggml_backend_cpu_init()), context_(ggml_init({ggml_tensor_overhead() * 2, nullptr, true})) {
+    ggml_backend_cpu_set_n_threads(backend_.get(), 1);
+    weights_ = ggml_new_tensor_2d(context_.get(), type, kInputs, kOutputs);
+    buffer_.reset(ggml_backend_alloc_ctx_tensors(context_.get(), backend_.get()));
+    const std::vector<float> importance(static_cast<size_t>(kInputs), 1.0f);
+    const std::vector<float> values = Values(kInputs * kOutputs, 99);
+    std::vector<uint8_t> packed(ggml_nbytes(weights_));
+    ggml_quantize_chunk(type, values.data(), packed.data(), 0, kOutputs, kInputs, importance.data());
+    ggml_backend_tensor_set(weights_, packed.data(), 0, packed.size());
+  }
+
+  static std::vector<float> Values(int64_t count, uint32_t seed) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) {
+      seed = seed * 747796405u + 2891336453u;
+      value = static_cast<float>(static_cast<int32_t>(seed)) / static_cast<float>(1u << 31);
+    }
+    return values;
+  }
+
+  std::vector<float> Compute(std::span<const float> input, int rows) {
+    ContextPtr context(ggml_init({ggml_tensor_overhead() * 8 + ggml_graph_overhead(), nullptr, true}));
+    ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, rows);
+    ggml_tensor* y = ggml_mul_mat(context.get(), weights_, x);
+    ggml_cgraph* graph = ggml_new_graph_custom(context.get(), 4, false);
+    ggml_build_forward_expand(graph, y);
+    BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend_.get()));
+    ggml_backend_tensor_set(x, input.data(), 0, ggml_nbytes(x));
+    ggml_backend_graph_compute(backend_.get(), graph);
+    std::vector<float> result(static_cast<size_t>(kOutputs * rows));
+    ggml_backend_tensor_get(y, result.data(), 0, ggml_nbytes(y));
+    return result;
+  }
+
+  // Whether the first row has the same bits alone and as one of `rows`.
+  bool FirstRowIsTheSame(int rows) {
+    const std::vector<float> input = Values(kInputs * rows, 5);
+    const std::vector<float> alone = Compute(std::span(input).first(static_cast<size_t>(kInputs)), 1);
+    const std::vector<float> together = Compute(input, rows);
+    return std::memcmp(alone.data(), together.data(), alone.size() * sizeof(float)) == 0;
+  }
+
+ private:
+  BackendPtr backend_;
+  ContextPtr context_;
+  BufferPtr buffer_;
+  ggml_tensor* weights_ = nullptr;
+};
+
+// What the probe says differs from CPU to CPU. That it says the same twice, and that an independent computation never
+// finds a difference where the probe found none, does not.
+TEST(WidthProbeTest, AgreesWithAnotherComputationForEveryCommonType) {
   ASSERT_TRUE(InitBackend().ok());
   for (ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0,
                          GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
@@ -26,6 +159,11 @@ TEST(WidthProbeTest, IsDeterministicForEveryCommonType) {
       RecordProperty(std::string(ggml_type_name(type)) + (layout == WeightLayout::kPlain ? "" : "_repacked"),
                      independent);
     }
+    PlainProduct second(type);
+    bool differs = false;
+    for (int rows : {2, 3, 4, 5, 6, 7, 8, 16, 32}) differs = differs || !second.FirstRowIsTheSame(rows);
+    EXPECT_FALSE(differs && RowsAreIndependent(type, WeightLayout::kPlain)) << ggml_type_name(type);
+    RecordProperty(std::string(ggml_type_name(type)) + "_second", !differs);
   }
 }
 

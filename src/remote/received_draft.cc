@@ -1,4 +1,4 @@
-#include "remote/arriving_line.h"
+#include "remote/received_draft.h"
 
 #include <fmt/format.h>
 
@@ -29,12 +29,12 @@ Result<std::vector<TokenProbability>> ReadCandidates(const draft::v1::Candidates
 
 }  // namespace
 
-Status ArrivingLine::Take(const draft::v1::ToClient& message, size_t told) {
-  if (message.base() > told) {
-    return InvalidArgument(fmt::format("a line after {} tokens of a text of {}", message.base(), told));
+Status ReceivedDraft::Receive(const draft::v1::ToClient& message, size_t sent_length) {
+  if (message.base() > sent_length) {
+    return InvalidArgument(fmt::format("a draft after {} tokens of a text of {}", message.base(), sent_length));
   }
   if (!wants_candidates_ && message.candidates_size() > 0) return InvalidArgument("candidates that nobody asked for");
-  if (message.base() < base_) return {};  // of a line that is gone
+  if (message.base() < base_) return {};  // belongs to a draft that was dropped
   const auto count = static_cast<size_t>(message.tokens_size());
   if (message.confidence().size() != count) {
     return InvalidArgument(fmt::format("{} tokens with {} confidences", count, message.confidence().size()));
@@ -47,10 +47,10 @@ Status ArrivingLine::Take(const draft::v1::ToClient& message, size_t told) {
     base_ = start_ = message.base();
     agrees_ = true;
   }
-  // It is a server's right to have begun where the text was when a commit was on its way, but not to run ahead of it
-  // without end.
-  if (start_ + tokens_.size() + count > told + static_cast<size_t>(kMaxLine)) {
-    return InvalidArgument(fmt::format("a line of more than {} tokens", kMaxLine));
+  // The server may have begun at an earlier length of the text, because a commit was still on its way. But it must not
+  // get ahead of the text without limit.
+  if (start_ + tokens_.size() + count > sent_length + static_cast<size_t>(kMaxDraftTokens)) {
+    return InvalidArgument(fmt::format("a draft of more than {} tokens", kMaxDraftTokens));
   }
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<int>(i);
@@ -69,7 +69,7 @@ Status ArrivingLine::Take(const draft::v1::ToClient& message, size_t told) {
   return {};
 }
 
-size_t ArrivingLine::Settle(std::span<const Token> text) {
+size_t ReceivedDraft::Advance(std::span<const Token> text) {
   length_ = text.size();
   while (agrees_ && start_ < length_ && !tokens_.empty()) {
     agrees_ = tokens_.front().token.token == text[start_];
@@ -80,7 +80,7 @@ size_t ArrivingLine::Settle(std::span<const Token> text) {
   return start_;
 }
 
-void ArrivingLine::Continue(int max_tokens, float p_min, Draft& draft) const {
+void ReceivedDraft::AppendTo(int max_tokens, float p_min, Draft& draft) const {
   if (ahead() == 0) return;
   const size_t given = draft.tokens.size();
   for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -92,7 +92,7 @@ void ArrivingLine::Continue(int max_tokens, float p_min, Draft& draft) const {
     if (draft.size() >= max_tokens || guess.token.confidence < p_min) return;
     draft.tokens.push_back(guess.token);
     if (!wants_candidates_) continue;
-    while (draft.distributions.size() < i) {  // another drafter's tokens: certain of each
+    while (draft.distributions.size() < i) {  // tokens of another drafter: with probability 1
       draft.distributions.push_back({{draft.tokens[draft.distributions.size()].token, 1.0f}});
     }
     draft.distributions.push_back(guess.candidates);

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "messages.h"
-#include "remote/arriving_line.h"
 #include "remote/protocol.h"
+#include "remote/received_draft.h"
 #include "require.h"
 
 namespace outrider {
@@ -15,18 +15,18 @@ void Check(std::string_view bytes) {
   if (bytes.empty()) return;
   const bool candidates = bytes[0] % 2 == 1;
   bytes.remove_prefix(1);
-  ArrivingLine line(kVocabulary, candidates);
+  ReceivedDraft received(kVocabulary, candidates);
   std::vector<Token> text(5, 1);
-  size_t told = text.size();
+  size_t sent_length = text.size();
   int turn = 0;
   ForEachMessage<draft::v1::ToClient>(bytes, [&](const draft::v1::ToClient& message) {
-    if (!line.Take(message, told).ok()) return false;
+    if (!received.Receive(message, sent_length).ok()) return false;
     ++turn;
     Draft draft;
-    line.Settle(text);
-    line.Continue(turn % 20, 0, draft);
+    received.Advance(text);
+    received.AppendTo(turn % 20, 0, draft);
     Require(draft.size() <= std::max(turn % 20, 0), "no more than asked for");
-    Require(line.ahead() <= static_cast<size_t>(kMaxLine), "memory is bounded");
+    Require(received.ahead() <= static_cast<size_t>(kMaxDraftTokens), "memory is bounded");
     for (const DraftToken& token : draft.tokens) {
       Require(token.token >= 0 && token.token < kVocabulary, "all tokens are known");
       Require(token.confidence >= 0 && token.confidence <= 1, "confidences are probabilities");
@@ -35,8 +35,8 @@ void Check(std::string_view bytes) {
     // The text goes on as drafted, or otherwise.
     for (int i = 0; i < turn % 4 && i < draft.size(); ++i) text.push_back(draft.tokens[static_cast<size_t>(i)].token);
     if (turn % 3 == 0) text.push_back(static_cast<Token>(turn % kVocabulary));
-    Require(line.Settle(text) <= text.size(), "foreseen tokens are in the text");
-    told = text.size();
+    Require(received.Advance(text) <= text.size(), "tokens that agree are in the text");
+    sent_length = text.size();
     return true;
   });
 }

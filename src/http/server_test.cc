@@ -1,0 +1,540 @@
+// The HTTP layer over real sockets, on an engine without a model. What bodies mean is tested in src/api; here: which
+// path leads where, who is let in, which limits hold, and that answers and disconnections reach the right place.
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <cpp-httplib/httplib.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "base/metrics_writer.h"
+#include "http/http_test_util.h"
+
+namespace outrider {
+namespace {
+
+constexpr auto kLimit = std::chrono::seconds(60);  // for what takes milliseconds on an idle machine
+
+// Asks until the answer is yes; false if that takes longer than kLimit.
+bool Eventually(const std::function<bool()>& condition) {
+  for (const TimePoint end = Clock::Real().Now() + kLimit; !condition();) {
+    if (Clock::Real().Now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+// A connection to `port` that sends and receives exactly what it is told to.
+class Socket {
+ public:
+  explicit Socket(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    const timeval limit{std::chrono::seconds(kLimit).count(), 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Socket() { Close(); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  bool connected() const { return connected_; }
+  bool Send(const std::string& bytes) const {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+
+  void FinishSending() const { shutdown(fd_, SHUT_WR); }
+
+  // Reads on until `text` has come; false if the stream ended, or kLimit was over, before.
+  bool ReadUntil(const std::string& text) {
+    while (received_.find(text) == std::string::npos) {
+      if (!ReadSome()) return false;
+    }
+    return true;
+  }
+
+  // Reads to the end; false if kLimit was over before.
+  bool ReadToEnd() {
+    while (ReadSome()) {
+    }
+    return ended_;
+  }
+
+  const std::string& received() const { return received_; }
+
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  bool ReadSome() {
+    char buffer[4096];
+    const ssize_t count = recv(fd_, buffer, sizeof buffer, 0);
+    if (count > 0) received_.append(buffer, static_cast<size_t>(count));
+    ended_ = count == 0 || (count < 0 && errno == ECONNRESET);
+    return count > 0;
+  }
+
+  int fd_;
+  bool connected_ = false;
+  bool ended_ = false;
+  std::string received_;
+};
+
+std::string PostRequest(const std::string& path, const std::string& body) {
+  return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+struct RunningServer {
+  explicit RunningServer(HttpOptions options = {}, int n_sequences = 2, SchedulerOptions scheduling = {},
+                         Embedder* embedder = nullptr)
+      : house(n_sequences, scheduling),
+        server(FreePort(std::move(options)), {house.context.api, info, house.scheduler, embedder}) {
+    info.model_path = "/models/fake.gguf";
+    EXPECT_TRUE(server.Listen().ok());
+    thread = std::thread([this] { server.Serve(); });
+    Get("/health");  // Stop must not come before Serve
+  }
+  ~RunningServer() {
+    house.gate.Open();
+    house.scheduler.Drain(Duration::zero());
+    Stop();
+  }
+
+  static HttpOptions FreePort(HttpOptions options) {
+    options.port = 0;
+    return options;
+  }
+
+  void Stop() {
+    if (!thread.joinable()) return;
+    server.Stop(kLimit);
+    thread.join();
+  }
+
+  httplib::Client Client() const {
+    httplib::Client client("127.0.0.1", server.port());
+    client.set_read_timeout(kLimit);
+    return client;
+  }
+  httplib::Result Get(const std::string& path, const httplib::Headers& headers = {}) const {
+    return Client().Get(path, headers);
+  }
+  httplib::Result Post(const std::string& path, const std::string& body, const httplib::Headers& headers = {}) const {
+    return Client().Post(path, headers, body, "application/json");
+  }
+
+  uint64_t Finished(FinishReason reason) const { return house.scheduler.Stats().finished[static_cast<size_t>(reason)]; }
+
+  ServerInfo info;
+  TestScheduler house;
+  HttpServer server;
+  std::thread thread;
+};
+
+std::string Completion(int tokens, bool stream = false) {
+  return Json{{"prompt", "Say it: "}, {"n_predict", tokens}, {"temperature", 0}, {"stream", stream}}.dump();
+}
+
+// --- Routes
+
+TEST(HttpServerTest, EveryPathLeadsSomewhere) {
+  const RunningServer server;
+  for (const char* path : {"/", "/health", "/v1/health", "/v1/models", "/models", "/props", "/slots", "/metrics"}) {
+    const auto answer = server.Get(path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 200) << path << ": " << answer->body;
+  }
+  const std::string messages = R"("messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3, "temperature": 0})";
+  const std::pair<const char*, std::string> posts[] = {
+      {"/v1/chat/completions", "{" + messages},
+      {"/chat/completions", "{" + messages},
+      {"/v1/messages", "{" + messages},
+      {"/v1/messages/count_tokens", R"({"messages": [{"role": "user", "content": "Hi"}]})"},
+      {"/v1/completions", R"({"prompt": "Hi", "max_tokens": 3})"},
+      {"/v1/responses", R"({"input": "Hi", "max_output_tokens": 3})"},
+      {"/responses", R"({"input": "Hi", "max_output_tokens": 3})"},
+      {"/completion", Completion(3)},
+      {"/completions", Completion(3)},
+      {"/tokenize", R"({"content": "Hi"})"},
+      {"/detokenize", R"({"tokens": [72, 105]})"},
+      {"/apply-template", R"({"messages": [{"role": "user", "content": "Hi"}]})"},
+      {"/slots/1?action=erase", ""},
+  };
+  for (const auto& [path, body] : posts) {
+    const auto answer = server.Post(path, body);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 200) << path << ": " << answer->body;
+    EXPECT_EQ(answer->get_header_value("Content-Type"), "application/json") << path;
+    EXPECT_TRUE(Json::accept(answer->body)) << path << ": " << answer->body;
+  }
+}
+
+TEST(HttpServerTest, EachPathGivesItsOwnAnswer) {
+  const RunningServer server;
+  EXPECT_EQ(Json::parse(server.Get("/health")->body), (Json{{"status", "ok"}}));
+  EXPECT_EQ(Json::parse(server.Get("/v1/models")->body)["data"][0]["id"], "test-model");
+  EXPECT_EQ(Json::parse(server.Get("/props")->body)["model_path"], "/models/fake.gguf");
+  EXPECT_EQ(Json::parse(server.Get("/slots")->body).size(), 2u);
+  EXPECT_EQ(server.Get("/metrics")->get_header_value("Content-Type"), kMetricsContentType);
+  EXPECT_NE(server.Get("/")->body.find("/v1/chat/completions"), std::string::npos);
+  EXPECT_EQ(Json::parse(server.Post("/tokenize", R"({"content": "Hi"})")->body), (Json{{"tokens", {72, 105}}}));
+  EXPECT_EQ(Json::parse(server.Post("/detokenize", R"({"tokens": [72, 105]})")->body), (Json{{"content", "Hi"}}));
+  EXPECT_EQ(Json::parse(server.Post("/completion", Completion(5))->body)["content"], "abcde");
+}
+
+TEST(HttpServerTest, PathsThatDoNotExistAndWrongMethods) {
+  const RunningServer server;
+  for (const char* path : {"/nowhere", "/v1/chat/completions/", "/v1"}) {
+    const auto answer = server.Get(path);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 404) << path;
+    const std::string message = Json::parse(answer->body)["error"]["message"];
+    EXPECT_NE(message.find(path), std::string::npos) << message;
+  }
+  const auto get = server.Get("/v1/chat/completions");
+  EXPECT_EQ(get->status, 405);
+  EXPECT_EQ(get->get_header_value("Allow"), "POST");
+  const auto post = server.Post("/health", "{}");
+  EXPECT_EQ(post->status, 405);
+  EXPECT_EQ(post->get_header_value("Allow"), "GET");
+}
+
+TEST(HttpServerTest, ErrorsHaveTheShapeOfTheProtocol) {
+  const RunningServer server;
+  for (const char* path : {"/v1/chat/completions", "/completion", "/tokenize", "/v1/responses"}) {
+    const auto answer = server.Post(path, "{nonsense");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 400) << path;
+    EXPECT_EQ(Json::parse(answer->body)["error"]["type"], "invalid_request_error") << path;
+    EXPECT_FALSE(Json::parse(answer->body).contains("type")) << path;
+  }
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens"}) {
+    const auto answer = server.Post(path, "{nonsense");
+    EXPECT_EQ(answer->status, 400) << path;
+    EXPECT_EQ(Json::parse(answer->body)["type"], "error") << path;
+  }
+  const auto field = server.Post("/completion", R"({"prompt": "Hi", "n_predict": "lots"})");
+  EXPECT_EQ(Json::parse(field->body)["error"]["param"], "n_predict");
+}
+
+TEST(HttpServerTest, EmbeddingsNeedAFlag) {
+  const RunningServer server;
+  const auto answer = server.Post("/v1/embeddings", R"({"input": "Hi"})");
+  EXPECT_EQ(answer->status, 501);
+  EXPECT_NE(answer->body.find("--embeddings"), std::string::npos) << answer->body;
+}
+
+TEST(HttpServerTest, AnExceptionCostsOneRequestAndTellsNothing) {
+  struct ThrowingEmbedder : Embedder {
+    int max_tokens() const override { return 100; }
+    Result<std::vector<float>> Embed(std::span<const Token>) override { throw std::runtime_error("a private detail"); }
+  } embedder;
+  const RunningServer server({}, 2, {}, &embedder);
+  const auto answer = server.Post("/v1/embeddings", R"({"input": "Hi"})");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 500);
+  EXPECT_EQ(Json::parse(answer->body)["error"]["type"], "server_error");
+  EXPECT_EQ(answer->body.find("private"), std::string::npos) << answer->body;
+  EXPECT_EQ(server.Get("/health")->status, 200);
+}
+
+TEST(HttpServerTest, SlotFilesNeedAFolder) {
+  const RunningServer without;
+  EXPECT_EQ(without.Post("/slots/0?action=save", R"({"filename": "x"})")->status, 501);
+  EXPECT_EQ(without.Post("/slots/0?action=dance", "")->status, 400);
+  EXPECT_EQ(without.Post("/slots/many?action=erase", "")->status, 400);
+
+  HttpOptions options;
+  options.slot_save_path = testing::TempDir();
+  const RunningServer with(options);
+  ASSERT_EQ(with.Post("/completion", Completion(3))->status, 200);
+  const std::string file = Json{{"filename", "http_test_" + std::to_string(getpid())}}.dump();
+  // The slot is idle again a moment after the answer has been sent.
+  ASSERT_TRUE(Eventually([&] { return with.Post("/slots/0?action=save", file)->status == 200; }));
+  EXPECT_EQ(with.Post("/slots/1?action=restore", file)->status, 200);
+  unlink((testing::TempDir() + "http_test_" + std::to_string(getpid())).c_str());
+}
+
+// --- Keys and origins
+
+TEST(HttpServerTest, WithoutAKeyOnlyHealthIsOpen) {
+  HttpOptions options;
+  options.api_keys = ApiKeys({"secret"});
+  const RunningServer server(options);
+  EXPECT_EQ(server.Get("/health")->status, 200);
+  EXPECT_EQ(server.Get("/v1/health")->status, 200);
+  for (const char* path : {"/", "/v1/models", "/props", "/slots", "/metrics", "/nowhere", "/health/x"}) {
+    const auto answer = server.Get(path);
+    EXPECT_EQ(answer->status, 401) << path;
+    EXPECT_EQ(answer->get_header_value("WWW-Authenticate"), "Bearer") << path;
+    EXPECT_EQ(Json::parse(answer->body)["error"]["type"], "authentication_error") << path;
+    EXPECT_EQ(answer->body.find("secret"), std::string::npos);
+  }
+  const httplib::Headers wrong_ones[] = {{},
+                                         {{"Authorization", "Bearer wrong!"}},
+                                         {{"Authorization", "Bearer secreT"}},
+                                         {{"Authorization", "secret"}},
+                                         {{"x-api-key", "secrets"}}};
+  for (const httplib::Headers& headers : wrong_ones) {
+    EXPECT_EQ(server.Post("/completion", Completion(1), headers)->status, 401);
+    EXPECT_EQ(Json::parse(server.Post("/v1/messages", "{}", headers)->body)["type"], "error") << "Anthropic's shape";
+  }
+  EXPECT_EQ(server.Post("/completion", Completion(1), {{"Authorization", "Bearer secret"}})->status, 200);
+  EXPECT_EQ(server.Post("/completion", Completion(1), {{"x-api-key", "secret"}})->status, 200);
+  EXPECT_EQ(server.Get("/nowhere", {{"x-api-key", "secret"}})->status, 404);
+  EXPECT_EQ(server.house.scheduler.Stats().refused, 0u);
+}
+
+TEST(HttpServerTest, OtherOriginsMayCallOnlyWhereThatIsAllowed) {
+  const auto preflight = [](const RunningServer& server) { return server.Client().Options("/v1/chat/completions"); };
+  const RunningServer closed;
+  EXPECT_FALSE(preflight(closed)->has_header("Access-Control-Allow-Origin"));
+  EXPECT_FALSE(closed.Get("/health")->has_header("Access-Control-Allow-Origin"));
+
+  HttpOptions options;
+  options.cors_origin = "https://example.org";
+  options.api_keys = ApiKeys({"secret"});
+  const RunningServer open(options);
+  const auto answer = preflight(open);
+  EXPECT_EQ(answer->status, 204) << "a preflight carries no key";
+  EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Origin"), "https://example.org");
+  EXPECT_NE(answer->get_header_value("Access-Control-Allow-Headers").find("Authorization"), std::string::npos);
+  EXPECT_NE(answer->get_header_value("Access-Control-Allow-Methods").find("POST"), std::string::npos);
+  EXPECT_EQ(open.Get("/props")->status, 401) << "the request itself does";
+  EXPECT_EQ(open.Get("/props")->get_header_value("Access-Control-Allow-Origin"), "https://example.org");
+}
+
+// --- Answers
+
+TEST(HttpServerTest, AStreamIsSentAsItIsMade) {
+  RunningServer server;
+  server.house.gate.Close();
+  Socket client(server.server.port());
+  ASSERT_TRUE(client.Send(PostRequest("/completion", Completion(3, true))));
+  for (const char* letter : {"a", "b", "c"}) {
+    EXPECT_EQ(client.received().find(std::string("\"content\":\"") + letter), std::string::npos);
+    server.house.gate.LetThrough(1);
+    // The engine cannot make the next token yet, so this one has been sent by itself.
+    ASSERT_TRUE(client.ReadUntil(std::string("\"content\":\"") + letter)) << client.received();
+  }
+  EXPECT_NE(client.received().find("text/event-stream"), std::string::npos);
+  EXPECT_NE(client.received().find("no-cache"), std::string::npos);
+  EXPECT_TRUE(client.ReadUntil("\r\n0\r\n\r\n")) << "the end of chunked transfer";
+  EXPECT_NE(client.received().find("\"stop\":true"), std::string::npos) << client.received();
+}
+
+TEST(HttpServerTest, ManyAnswersAtOnceDoNotMixTheirTexts) {
+  const RunningServer server({}, 4);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 16; ++i) {
+    clients.emplace_back([&server, i] {
+      const auto answer = server.Post("/completion", Completion(10 + i));
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(Json::parse(answer->body)["content"], TestScheduler::Says(10 + i));
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
+TEST(HttpServerTest, AFailureBeforeTheFirstByteIsAnHttpErrorEvenOfAStream) {
+  RunningServer server;
+  server.house.engine.FailWhile([](const Batch&) { return true; });
+  for (const bool stream : {false, true}) {
+    const auto answer = server.Post("/completion", Completion(3, stream));
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 500) << answer->body;
+    EXPECT_EQ(Json::parse(answer->body)["error"]["type"], "server_error");
+  }
+}
+
+TEST(HttpServerTest, AFailureInTheMiddleIsAnEventOfTheStream) {
+  RunningServer server;
+  const Pos prompt = static_cast<Pos>(std::string("Say it: ").size());
+  server.house.engine.FailWhile([prompt](const Batch& batch) { return batch.rows()[0].pos > prompt + 3; });
+  server.house.gate.Close();
+  Socket client(server.server.port());
+  ASSERT_TRUE(client.Send(PostRequest("/completion", Completion(20, true))));
+  server.house.gate.LetThrough(1);
+  ASSERT_TRUE(client.ReadUntil("\"content\":\"a"));
+  server.house.gate.Open();
+  ASSERT_TRUE(client.ReadUntil("\r\n0\r\n\r\n")) << client.received();
+  EXPECT_NE(client.received().find("\"error\""), std::string::npos) << client.received();
+  EXPECT_EQ(client.received().find("\"stop\":true"), std::string::npos) << client.received();
+  EXPECT_EQ(server.Finished(FinishReason::kError), 1u);
+}
+
+TEST(HttpServerTest, AClientThatLeavesCancelsItsGeneration) {
+  for (const bool stream : {false, true}) {
+    RunningServer server;
+    server.house.gate.Close();
+    {
+      Socket client(server.server.port());
+      ASSERT_TRUE(client.Send(PostRequest("/completion", Completion(900, stream))));
+      server.house.gate.LetThrough(1);
+      if (stream) {
+        ASSERT_TRUE(client.ReadUntil("\"content\":\"a"));
+      }
+      ASSERT_TRUE(Eventually([&] { return server.house.scheduler.Stats().steps >= 1; }));
+    }
+    // Token by token: the engine must not be at the end before the server has looked for its client.
+    int tokens = 1;
+    EXPECT_TRUE(Eventually([&] {
+      server.house.gate.LetThrough(1);
+      ++tokens;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return server.Finished(FinishReason::kCancelled) == 1;
+    })) << (stream ? "stream" : "whole");
+    EXPECT_EQ(server.Finished(FinishReason::kLength), 0u);
+    EXPECT_LT(server.house.scheduler.Stats().generated_tokens, 900u) << tokens;
+  }
+}
+
+// --- Limits
+
+TEST(HttpServerTest, ABodyThatIsTooLargeIsRefused) {
+  HttpOptions options;
+  options.max_body_bytes = 1000;
+  const RunningServer server(options);
+  const auto answer = server.Post("/tokenize", Json{{"content", std::string(1001, 'x')}}.dump());
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 413);
+  EXPECT_NE(answer->body.find("1000 bytes"), std::string::npos) << answer->body;
+  const std::string fits = Json{{"content", std::string(900, 'x')}}.dump();
+  EXPECT_EQ(server.Post("/tokenize", fits)->status, 200);
+}
+
+TEST(HttpServerTest, AFullQueueIs429AndTheWaitingOneIsServed) {
+  SchedulerOptions scheduling;
+  scheduling.max_queue = 1;
+  RunningServer server({}, 1, scheduling);
+  server.house.gate.Close();
+  Socket running(server.server.port()), waiting(server.server.port());
+  ASSERT_TRUE(running.Send(PostRequest("/completion", Completion(3, true))));
+  server.house.gate.LetThrough(1);
+  ASSERT_TRUE(running.ReadUntil("\"content\":\"a"));
+  ASSERT_TRUE(waiting.Send(PostRequest("/completion", Completion(2))));
+  ASSERT_TRUE(Eventually([&] { return server.house.scheduler.Stats().queued == 1; }));
+
+  const auto refused = server.Post("/completion", Completion(1));
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 429);
+  const int retry_after = std::stoi("0" + refused->get_header_value("Retry-After"));
+  EXPECT_GE(retry_after, 1);
+  EXPECT_LE(retry_after, 60);
+  EXPECT_EQ(Json::parse(refused->body)["error"]["code"], "rate_limit_exceeded");
+  EXPECT_FALSE(server.Post("/tokenize", R"({"content": "x"})")->has_header("Retry-After"));
+
+  server.house.gate.Open();
+  EXPECT_TRUE(running.ReadUntil("\"stop\":true"));
+  EXPECT_TRUE(waiting.ReadUntil("\"content\":\"ab\"")) << waiting.received();
+}
+
+// Connections have a thread each. As long as one is left, silent and slow peers hold nobody up.
+TEST(HttpServerTest, SlowSendersHoldNobodyUpWhileAThreadIsLeft) {
+  HttpOptions options;
+  options.max_connections = 8;
+  options.timeout_seconds = 600;  // nobody is dropped while the test runs
+  const RunningServer server(options);
+  std::vector<std::unique_ptr<Socket>> slow;
+  const std::string request = PostRequest("/completion", Completion(3));
+  for (int i = 0; i < options.max_connections - 1; ++i) {
+    slow.push_back(std::make_unique<Socket>(server.server.port()));
+    const size_t sent = i % 2 == 0 ? 20 : request.size() - 5;  // in the middle of the header, or of the body
+    ASSERT_TRUE(slow.back()->Send(request.substr(0, sent)));
+  }
+  for (size_t i = 0; i < 20; ++i) {
+    for (size_t peer = 0; peer < slow.size(); ++peer) {  // a drip: a header that never ends
+      if (peer % 2 == 0) {
+        ASSERT_TRUE(slow[peer]->Send("x"));
+      }
+    }
+    const auto answer = server.Post("/completion", Completion(3), {{"Connection", "close"}});
+    ASSERT_TRUE(answer) << "after " << i << " answers";
+    EXPECT_EQ(answer->status, 200);
+  }
+  // A slow one is served, too, when it comes to the end of its request.
+  ASSERT_TRUE(slow[1]->Send(request.substr(request.size() - 5)));
+  EXPECT_TRUE(slow[1]->ReadUntil("\"content\":\"abc\"")) << slow[1]->received();
+}
+
+TEST(HttpServerTest, SilentPeersAreDroppedAndGiveWay) {
+  HttpOptions options;
+  options.max_connections = 3;
+  options.timeout_seconds = 1;
+  const RunningServer server(options);
+  std::vector<std::unique_ptr<Socket>> silent;
+  for (int i = 0; i < options.max_connections; ++i) {
+    silent.push_back(std::make_unique<Socket>(server.server.port()));
+    ASSERT_TRUE(
+        silent.back()->Send(i % 2 == 0 ? "POST /completion HTT" : PostRequest("/completion", "{}").substr(0, 60)));
+  }
+  const auto answer = server.Get("/health");  // waits for one of their threads
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  for (const auto& peer : silent) EXPECT_TRUE(peer->ReadToEnd()) << "still connected: " << peer->received();
+}
+
+TEST(HttpServerTest, WhatIsNotHttpCostsOneConnection) {
+  const RunningServer server;
+  for (const std::string& bytes :
+       {std::string("\x16\x03\x01\x02\x00\x01\r\n\r\n", 10), std::string("\r\n\r\n\r\n"), std::string("GET\r\n\r\n"),
+        "GET /" + std::string(100'000, 'x') + " HTTP/1.1\r\n\r\n",
+        "GET /health HTTP/1.1\r\nX: " + std::string(1'000'000, 'x')}) {
+    Socket peer(server.server.port());
+    peer.Send(bytes);
+    peer.FinishSending();
+    if (peer.ReadUntil("\r\n")) {
+      EXPECT_TRUE(peer.received().starts_with("HTTP/1.1 4")) << peer.received().substr(0, 200);
+    }
+    EXPECT_EQ(server.Get("/health")->status, 200);
+  }
+}
+
+// --- Beginning and end
+
+TEST(HttpServerTest, SaysWhyItCannotListen) {
+  RunningServer first;
+  HttpOptions options;
+  options.port = first.server.port();
+  HttpServer second(options, {first.house.context.api, first.info, first.house.scheduler, nullptr});
+  const Status status = second.Listen();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find(std::to_string(options.port)), std::string::npos) << status.message();
+}
+
+TEST(HttpServerTest, StoppingWaitsForAnswersUnderWay) {
+  RunningServer server;
+  server.house.gate.Close();
+  Socket client(server.server.port());
+  ASSERT_TRUE(client.Send(PostRequest("/completion", Completion(200, true))));
+  server.house.gate.LetThrough(1);
+  ASSERT_TRUE(client.ReadUntil("\"content\":\"a"));
+  std::atomic<bool> stopped = false;
+  std::thread stopping([&] {
+    server.Stop();
+    stopped = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a server that does not wait has stopped by then
+  EXPECT_FALSE(stopped);
+  server.house.gate.Open();
+  EXPECT_TRUE(client.ReadUntil("\"stop\":true")) << client.received();
+  stopping.join();
+  EXPECT_FALSE(Socket(server.server.port()).connected());
+  EXPECT_EQ(server.Finished(FinishReason::kLength), 1u);
+}
+
+}  // namespace
+}  // namespace outrider
