@@ -157,6 +157,28 @@ TEST_P(LlamaEngineTest, LogitsDoNotDependOnNeighbours) {
   EXPECT_TRUE(SameBits(logits, reference));
 }
 
+// Whichever kernels were the faster on this machine, and for which types.
+TEST(KernelTrialsTest, LogitsDoNotDependOnTheBatchWhoeverWins) {
+  const std::string path = testing::TempDir() + "/kernel-trials";
+  for (int winners = 0; winners < 8; ++winners) {
+    const auto winner = [&](int bit) { return (winners >> bit) % 2 == 0 ? "ggml" : "outrider"; };
+    std::ofstream(path) << "q8_0 " << winner(0) << "\nq4_K " << winner(1) << "\nattention " << winner(2) << "\n";
+    ModelOptions options;
+    options.path = ModelPath("smollm2-hybrid-19m.gguf");
+    options.kernel_trials = path;
+    auto model = LlamaModel::Load(options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const auto tokens = (*model)->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);
+    auto engine = MakeEngine(*model);
+    EXPECT_EQ(engine->info().exactness, "");
+    const auto reference = Feed(*engine, 0, tokens, 1);
+    for (const int slice : {2, 5, 32}) {
+      engine->TruncateTo(0, 0);
+      EXPECT_TRUE(SameBits(Feed(*engine, 0, tokens, slice), reference)) << (*model)->kernels() << ", " << slice;
+    }
+  }
+}
+
 TEST_P(LlamaEngineTest, RowsThatFillGapsLeaveNoTrace) {
   auto model = LoadModel(GetParam());
   const auto tokens = model->tokenizer().Tokenize(kText, true, SpecialTokens::kAsText);

@@ -16,6 +16,7 @@
 
 #include "base/free_with.h"
 #include "kernels/layout.h"
+#include "kernels/plugin.h"
 
 namespace outrider {
 namespace {
@@ -42,15 +43,17 @@ std::vector<float> Noise(int64_t count, uint32_t state) {
   return values;
 }
 
-ggml_backend_buffer_type_t RepackedType() {
+// Where ggml may put weights that it reorders: for its vector kernels, and on some CPUs for matrix instructions (AMX).
+std::vector<ggml_backend_buffer_type_t> RepackedTypes() {
   ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   const auto extra_types = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
       ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu), "ggml_backend_dev_get_extra_bufts"));
-  if (extra_types == nullptr) return nullptr;
+  std::vector<ggml_backend_buffer_type_t> types;
+  if (extra_types == nullptr) return types;
   for (ggml_backend_buffer_type_t* type = extra_types(cpu); type != nullptr && *type != nullptr; ++type) {
-    if (std::strstr(ggml_backend_buft_name(*type), "REPACK") != nullptr) return *type;
+    if (*type != kernels::BufferType()) types.push_back(*type);
   }
-  return nullptr;
+  return types;
 }
 
 class Product {
@@ -160,17 +163,20 @@ bool RowsAreIndependent(const RowProduct& product, int64_t inputs) {
 }
 
 bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
-  ggml_backend_buffer_type_t repacked = RepackedType();
-  ggml_backend_buffer_type_t place =
-      layout == WeightLayout::kRepacked && repacked ? repacked : ggml_backend_cpu_buffer_type();
-  Product product(type, place);
-  if (!product.Supported()) {
-    // Types that ggml does not repack stay as they are.
-    return layout == WeightLayout::kRepacked && RowsAreIndependent(type, WeightLayout::kPlain);
+  std::vector<ggml_backend_buffer_type_t> places = {ggml_backend_cpu_buffer_type()};
+  if (layout == WeightLayout::kRepacked) places = RepackedTypes();
+  bool supported = false;
+  // Which place a matrix gets depends on its shape, so all that take the type must do.
+  for (ggml_backend_buffer_type_t place : places) {
+    Product product(type, place);
+    if (!product.Supported()) continue;
+    supported = true;
+    product.Fill();
+    const auto compute = [&](std::span<const float> input, int rows) { return product.Compute(input, rows); };
+    if (!RowsAreIndependent(compute, kInputs)) return false;
   }
-  product.Fill();
-  return RowsAreIndependent([&](std::span<const float> input, int rows) { return product.Compute(input, rows); },
-                            kInputs);
+  // Types that ggml does not repack stay as they are.
+  return supported || (layout == WeightLayout::kRepacked && RowsAreIndependent(type, WeightLayout::kPlain));
 }
 
 std::vector<WeightType> WeightTypes(const std::string& path) {
