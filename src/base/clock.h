@@ -30,4 +30,9 @@ inline double Milliseconds(Duration d) {
   return std::chrono::duration<double, std::milli>(d).count();
 }
 
+// `from` + `by`, or the end of time where that overflows (limits may be Duration::max()).
+inline TimePoint Later(TimePoint from, Duration by) {
+  return by > TimePoint::max() - from ? TimePoint::max() : from + by;
+}
+
 }  // namespace outrider

@@ -13,10 +13,6 @@
 namespace outrider {
 namespace {
 
-TimePoint Later(TimePoint from, Duration by) {
-  return by > TimePoint::max() - from ? TimePoint::max() : from + by;
-}
-
 Status NothingToDraw(const GenerationRequest& request) {
   return request.sampling.grammar.text.empty()
              ? Internal("no token can be drawn: all are banned, or the logits are not numbers")
@@ -172,16 +168,9 @@ void Scheduler::SaveStates() {
   }
 }
 
-// Until max_tokens or the context's end.
-int Scheduler::TokensLeft(const Sequence& sequence) const {
-  const int room = engine_.info().sequence_length - static_cast<Pos>(sequence.tokens.size());
-  const int limit = sequence.generation->request().max_tokens;
-  return limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens);
-}
-
 // Draft tokens that fit, with the token that follows them.
 int Scheduler::DraftRoom(const Sequence& sequence) const {
-  return engine_.info().rollback == Rollback::kNone ? 0 : TokensLeft(sequence) - 1;
+  return engine_.info().rollback == Rollback::kNone ? 0 : slots_.TokensLeft(sequence) - 1;
 }
 
 // Does a stage of the step, and adds its time to that of every generating sequence in the step. Returns milliseconds.
@@ -346,20 +335,10 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
                                 speculator_->speed_up(sequence.id),
                                 std::move(sequence.steps)};
   sequence.steps.clear();
-  CountFinished(*chunk.completion);
+  CountFinished(*chunk.completion, &stats_);
   LogFinished(*chunk.completion);
   outbox_.emplace_back(sequence.generation, std::move(chunk));
   slots_.End(sequence, clock_.Now());
-}
-
-void Scheduler::CountFinished(const Completion& completion) {
-  const GenerationTimings& timings = completion.timings;
-  ++stats_.finished[static_cast<size_t>(completion.reason)];
-  stats_.prompt_tokens += static_cast<uint64_t>(timings.prompt_tokens);
-  stats_.cached_tokens += static_cast<uint64_t>(timings.cached_tokens);
-  stats_.generated_tokens += static_cast<uint64_t>(timings.generated_tokens);
-  stats_.prompt_seconds += timings.prompt_ms / 1000;
-  stats_.generate_seconds += timings.generate_ms / 1000;
 }
 
 // At the end of the step: who learns that a request is done finds its slot free and the counters up to date.
@@ -374,28 +353,15 @@ void Scheduler::PublishStatus() {
   stats_.speed_up = speculator_->speed_up();
   stats_.lookahead_steps = speculator_->lookahead_steps();
   inbox_.SetFreeSlots(engine_.info().n_sequences - stats_.running);
-  const std::lock_guard lock(published_mutex_);
-  published_slots_.clear();
-  for (const Sequence& sequence : slots_.sequences()) {
-    published_slots_.push_back({sequence.id, sequence.busy(), engine_.Length(sequence.id), sequence.prompt_length,
-                                sequence.timings.generated_tokens, sequence.busy() ? TokensLeft(sequence) : -1});
-  }
-  published_stats_ = stats_;
+  slots_.ListStatus(&slot_status_);
+  status_.Publish(stats_, slot_status_);
 }
 
 SchedulerStats Scheduler::Stats() const {
-  const size_t queued = inbox_.waiting();
-  const uint64_t refused = inbox_.refused();
-  const std::lock_guard lock(published_mutex_);
-  SchedulerStats stats = published_stats_;
-  stats.queued = static_cast<int>(queued);
-  stats.refused = refused;
+  SchedulerStats stats = status_.stats();
+  stats.queued = static_cast<int>(inbox_.waiting());
+  stats.refused = inbox_.refused();
   return stats;
-}
-
-std::vector<SlotStatus> Scheduler::Slots() const {
-  const std::lock_guard lock(published_mutex_);
-  return published_slots_;
 }
 
 Result<SavedSlot> Scheduler::SaveSlot(SeqId slot) {
@@ -429,10 +395,6 @@ void Scheduler::Loop() {
 
 void Scheduler::Drain(Duration limit) {
   inbox_.Stop(Later(clock_.Now(), limit));
-}
-
-void Scheduler::WaitUntilStopped() {
-  inbox_.WaitUntilStopped();
 }
 
 }  // namespace outrider

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -29,6 +28,7 @@
 #include "scheduler/sequence.h"
 #include "scheduler/slot_pool.h"
 #include "scheduler/stats.h"
+#include "scheduler/status_board.h"
 #include "scheduler/step_batch.h"
 #include "scheduler/verifier.h"
 
@@ -61,10 +61,10 @@ class Scheduler {
   // No new requests from now on; accepted ones may finish within `limit`, then are cut with kTimeLimit. Returns at
   // once; a second call can only shorten the limit.
   void Drain(Duration limit);
-  void WaitUntilStopped();  // until all is done and the thread of Start has ended
+  void WaitUntilStopped() { inbox_.WaitUntilStopped(); }  // until all is done and the thread of Start has ended
 
   SchedulerStats Stats() const;
-  std::vector<SlotStatus> Slots() const;
+  std::vector<SlotStatus> Slots() const { return status_.slots(); }
 
   // Slot actions run between steps. The slot must be idle: kUnavailable otherwise.
   Result<SavedSlot> SaveSlot(SeqId slot);
@@ -87,14 +87,12 @@ class Scheduler {
 
   std::optional<FinishReason> Lost(const Generation& generation, TimePoint submitted, TimePoint now) const;
   void GiveUp(PendingRequest request, FinishReason reason, TimePoint now);
-  int TokensLeft(const Sequence& sequence) const;
   int DraftRoom(const Sequence& sequence) const;
   void CommitDrawn(const StepEntry& entry);
   std::optional<FinishReason> Append(const StepEntry& entry, int row);
   void TellDrafters(const StepEntry& entry, int added, int accepted);
   void TakeBack(Sequence& sequence, Pos length);
   void Finish(Sequence& sequence, FinishReason reason, Status error = {});
-  void CountFinished(const Completion& completion);
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;
   template <typename Work>
   double Timed(double GenerationTimings::*stage, Work work);
@@ -121,12 +119,10 @@ class Scheduler {
   double restore_ms_ = 0;                     // of the step: taking back
   std::vector<DraftableSequence> draftable_;  // scratch of Draft
   std::vector<SequenceRows> others_;          // scratch of Draft
+  std::vector<SlotStatus> slot_status_;       // scratch of PublishStatus
   StepLayout layout_;                         // scratch of SaveStates
 
-  mutable std::mutex published_mutex_;  // guards what follows: as of the last step
-  SchedulerStats published_stats_;
-  std::vector<SlotStatus> published_slots_;
-
+  StatusBoard status_;
   std::thread thread_;
 };
 

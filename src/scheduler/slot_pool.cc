@@ -67,6 +67,20 @@ void SlotPool::End(Sequence& sequence, TimePoint now) {
   sequence.last_used = now;
 }
 
+int SlotPool::TokensLeft(const Sequence& sequence) const {
+  const int room = engine_.info().sequence_length - static_cast<Pos>(sequence.tokens.size());
+  const int limit = sequence.generation->request().max_tokens;
+  return limit < 0 ? room : std::min(room, limit - sequence.timings.generated_tokens);
+}
+
+void SlotPool::ListStatus(std::vector<SlotStatus>* slots) const {
+  slots->clear();
+  for (const Sequence& sequence : sequences_) {
+    slots->push_back({sequence.id, sequence.busy(), engine_.Length(sequence.id), sequence.prompt_length,
+                      sequence.timings.generated_tokens, sequence.busy() ? TokensLeft(sequence) : -1});
+  }
+}
+
 Result<Sequence*> SlotPool::Idle(SeqId slot) {
   if (slot < 0 || slot >= static_cast<SeqId>(sequences_.size())) {
     return NotFound(fmt::format("slot {} does not exist; there are {}", slot, sequences_.size()));

@@ -34,6 +34,11 @@ class SlotPool {
   // The request in `sequence` is over; what is in memory stays.
   void End(Sequence& sequence, TimePoint now);
 
+  // Tokens until max_tokens or the context's end, of a sequence that is busy.
+  int TokensLeft(const Sequence& sequence) const;
+
+  void ListStatus(std::vector<SlotStatus>* slots) const;
+
   // kNotFound if there is no such slot, kUnavailable while it is busy.
   Result<SavedSlot> Save(SeqId slot);
   Status Restore(SeqId slot, SavedSlot saved);

@@ -327,6 +327,91 @@ TEST(SpeculationTest, RejectionKeepsTheDistribution) {
   EXPECT_GT(accepted, 0);
 }
 
+// Draws its tokens from a distribution of its own, says which one, and is asked for distributions.
+class DrawingDrafter : public Drafter {
+ public:
+  explicit DrawingDrafter(FakeEngine::Script script)
+      : Drafter({.name = "drawing", .draws = true}), script_(std::move(script)) {}
+
+  void Begin(SeqId, std::span<const Token>, const DraftContext& context) override {
+    EXPECT_TRUE(context.distributions);
+  }
+  void Commit(SeqId, const CommittedStep&) override {}
+  void End(SeqId, std::span<const Token>, bool) override {}
+  void Propose(std::span<Proposal*> proposals) override {
+    for (Proposal* proposal : proposals) {
+      std::vector<Token> tokens(proposal->history.begin(), proposal->history.end());
+      while (proposal->draft.size() < proposal->max_tokens) {
+        // The target's likeliest token, which it should have in 37 of 100 cases, in 60; another one otherwise.
+        const Token likeliest = script_(tokens);
+        const Token other = (likeliest + 1) % 250;
+        const Token drawn = std::uniform_real_distribution<>()(random_) < 0.6 ? likeliest : other;
+        proposal->draft.tokens.push_back({drawn, 0.6f});
+        proposal->draft.distributions.push_back({{likeliest, 0.6f}, {other, 0.4f}});
+        tokens.push_back(drawn);
+      }
+    }
+  }
+
+ private:
+  FakeEngine::Script script_;
+  std::mt19937 random_{3};
+};
+
+// Through the whole of it, with q < 1: neither of the two tokens that are drafted all the time may become more frequent
+// than the target has it.
+TEST(SpeculationTest, RejectionKeepsTheDistributionOfDraftsThatAreDrawn) {
+  ManualClock clock;
+  const auto script = FakeEngine::Hashing(200);
+  FakeEngine engine(SmallEngine(), script);
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<DrawingDrafter>(script));
+  SpeculatorOptions speculation;
+  speculation.always = true;
+  speculation.n_max = 3;
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  SchedulerOptions options;
+  options.verify = VerifyMode::kReject;
+  Scheduler scheduler(engine, tokenizer, filters, options,
+                      std::make_unique<Speculator>(std::move(drafters), CostCurve(), speculation, engine, clock),
+                      clock);
+  constexpr int kRequests = 600, kTokens = 20;
+  int likeliest = 0, other = 0, accepted = 0, drafted = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    GenerationRequest request = Request("abc", kTokens);
+    request.ignore_eos = true;
+    request.sampling = {};
+    request.sampling.seed = static_cast<uint64_t>(i);
+    request.sampling.temperature = 2;
+    request.sampling.top_k = 0;
+    request.sampling.top_p = 1;
+    request.sampling.min_p = 0;
+    auto generation = *scheduler.Submit(request);
+    while (scheduler.Step()) {
+    }
+    std::vector<Token> history = request.prompt;
+    while (auto chunk = generation->Wait(std::chrono::milliseconds(0))) {
+      for (const GeneratedToken& token : chunk->tokens) {
+        const Token best = script(history);
+        likeliest += token.token == best ? 1 : 0;
+        other += token.token == (best + 1) % 250 ? 1 : 0;
+        history.push_back(token.token);
+      }
+      if (!chunk->completion) continue;
+      accepted += chunk->completion->timings.accepted_tokens;
+      drafted += chunk->completion->timings.drafted_tokens;
+      break;
+    }
+  }
+  const double n = kRequests * kTokens, weight = std::exp(5.0) + 256;
+  const double p = std::exp(5.0) / weight, q = 1 / weight;
+  EXPECT_NEAR(likeliest / n, p, 4 * std::sqrt(p * (1 - p) / n));
+  EXPECT_NEAR(other / n, q, 4 * std::sqrt(q * (1 - q) / n));
+  const double first = std::min(p, 0.6) + std::min(q, 0.4);  // the chance of a draft's first token
+  EXPECT_NEAR(static_cast<double>(accepted) / drafted, (first + first * first + first * first * first) / 3, 0.015);
+}
+
 TEST(SpeculationTest, TellsWhoDraftedEachToken) {
   ManualClock clock;
   const auto script = FakeEngine::Hashing(200);

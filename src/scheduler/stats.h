@@ -35,6 +35,9 @@ struct SchedulerStats {
   Histogram step_seconds{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}};
 };
 
+// A request is over.
+void CountFinished(const Completion& completion, SchedulerStats* stats);
+
 struct SlotStatus {
   SeqId id = 0;
   bool busy = false;

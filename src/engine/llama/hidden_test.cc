@@ -16,8 +16,6 @@ constexpr int kMicroBatch = 32;
 std::shared_ptr<LlamaModel> LoadModel(const std::string& name) {
   ModelOptions options;
   options.path = std::string(OUTRIDER_MODELS_DIR) + "/" + name;
-  if (getenv("TRIALS")) options.kernel_trials = getenv("TRIALS");
-  options.kernels = getenv("KG") ? Kernels::kGgml : getenv("KO") ? Kernels::kOutrider : Kernels::kAuto;
   auto model = LlamaModel::Load(options);
   EXPECT_TRUE(model.ok()) << model.status().message();
   return *model;
@@ -28,7 +26,6 @@ std::unique_ptr<LlamaEngine> MakeEngine(const std::shared_ptr<LlamaModel>& model
   options.n_sequences = kSequences;
   options.context_tokens = 256 * kSequences;
   options.micro_batch = kMicroBatch;
-  if (getenv("NOSNAP")) options.device_snapshots = false;
   options.threads = 2;
   auto engine = LlamaEngine::Create(model, options);
   EXPECT_TRUE(engine.ok()) << engine.status().message();
@@ -37,7 +34,7 @@ std::unique_ptr<LlamaEngine> MakeEngine(const std::shared_ptr<LlamaModel>& model
 
 // Some text for each sequence.
 Token TokenAt(SeqId seq, Pos pos) {
-  return 100 + (seq * 37 + pos * 11) % 500;
+  return 100 + (seq * 37 + pos * 11) % 50;
 }
 
 std::vector<float> Copy(std::span<const float> values) {
@@ -100,15 +97,6 @@ TEST_P(HiddenTest, DoNotDependOnTheBatch) {
   const std::vector<std::vector<int>> steps = {{5},          {3, 3, 3},  {1, 4, 1, 2}, {2, 0, 7, 1},
                                                {1, 1, 0, 1}, {0, 36, 1}, {6, 1, 0, 40}};
   for (const std::vector<int>& widths : steps) DecodeStep(*engine, widths, true, &results);
-  auto plain = MakeEngine(model_);
-  Results without;
-  std::printf("KERNELS %s\n", model_->kernels().c_str());
-  for (const std::vector<int>& widths : steps) DecodeStep(*plain, widths, false, &without);
-  for (const auto& [row, result] : without) {
-    if (!result.logits.empty()) {
-      EXPECT_TRUE(result.logits == expected.at(row).logits) << "PLAIN " << row.first << ", position " << row.second;
-    }
-  }
   for (const auto& [row, result] : results) {
     const RowResult& alone = expected.at(row);
     EXPECT_EQ(result.hidden.size(), layers.size() * static_cast<size_t>(model_->EmbeddingSize()));
