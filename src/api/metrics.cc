@@ -43,8 +43,8 @@ std::string MetricsText(const SchedulerStats& stats) {
                 [](const auto& reason) { return reason; });
   out.Counter("outrider_requests_refused_total", "Requests turned away because the queue was full", stats.refused);
   out.Counter("outrider_rows_total", "Rows decoded, over all steps", stats.rows);
-  out.Counter("outrider_lookahead_steps_total", "Steps that a replica of the model began before the one before was over",
-              stats.lookahead_steps);
+  out.Counter("outrider_lookahead_steps_total",
+              "Steps that a replica of the model began before the one before was over", stats.lookahead_steps);
   out.Distribution("outrider_first_token_seconds", "Time from submission to the first token",
                    stats.first_token_seconds);
   out.CounterBy(
