@@ -3,6 +3,7 @@
 #include "api/fields.h"
 #include "api/output_format.h"
 #include "api/turn_input.h"
+#include "chat/check.h"
 
 namespace outrider {
 namespace {
@@ -27,6 +28,7 @@ Status ReadToolChoice(const Json& choice, ChatInput* input, std::string* only_to
 
 // If only one tool may be called, the others are not even looked at, so that one with an unusable schema does no harm.
 Status ReadTools(const Json& tools, const std::string& only_tool, ChatInput* input) {
+  if (const Status status = CheckToolCount(tools.size()); !status.ok()) return status;
   for (size_t i = 0; i < tools.size(); ++i) {
     const bool wanted = only_tool.empty() || FieldReader(FieldReader(tools[i]).At("function")).At("name") == only_tool;
     if (!wanted) continue;

@@ -4,6 +4,7 @@
 
 #include "api/fields.h"
 #include "api/turn_input.h"
+#include "chat/check.h"
 
 namespace outrider {
 namespace {
@@ -149,6 +150,7 @@ Result<ChatInput> ReadMessagesInput(const Json& body) {
   for (size_t i = 0; status.ok() && i < messages.size(); ++i) {
     status = ReadMessage(messages[i], ElementField("messages", i), &input);
   }
+  if (status.ok()) status = CheckToolCount(tools.size());
   for (size_t i = 0; status.ok() && i < tools.size(); ++i) {
     status = ReadTool(tools[i], ElementField("tools", i), &input);
   }

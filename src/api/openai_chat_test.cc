@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "api/api_test_util.h"
+#include "api/chat_input.h"
 
 namespace outrider {
 namespace {
@@ -16,6 +17,17 @@ constexpr const char* kToolBody = R"({"messages": [{"role": "user", "content": "
   {"type": "function", "function": {"name": "now"}}])";
 constexpr const char* kToolText =
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
+
+// The number of tools is looked at before any of them.
+TEST(OpenAiChatToolsTest, TooManyToolsAreRefusedUnread) {
+  Json tools = Json::array();
+  for (int i = 0; i < 300; ++i) tools.push_back("not even an object");
+  const Result<ChatInput> input =
+      ReadChatInput({{"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"tools", std::move(tools)}});
+  ASSERT_FALSE(input.ok());
+  EXPECT_EQ(input.status().field(), "tools");
+  EXPECT_NE(input.status().message().find("at most 256 tools"), std::string::npos) << input.status().message();
+}
 
 TEST(OpenAiChatTest, RequestIsRead) {
   const TestContext context;

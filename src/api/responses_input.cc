@@ -5,6 +5,7 @@
 #include "api/chat_input.h"
 #include "api/fields.h"
 #include "api/turn_input.h"
+#include "chat/check.h"
 
 namespace outrider {
 namespace {
@@ -187,6 +188,7 @@ Result<ResponsesInput> ReadResponsesInput(const Json& body) {
 
   if (!instructions.empty()) AddTurn("system", instructions, &input.chat);
   if (status.ok()) status = ReadItems(reader.At("input"), &input.chat);
+  if (status.ok()) status = CheckToolCount(tools.size());
   for (size_t i = 0; status.ok() && i < tools.size(); ++i) {
     status = ReadTool(tools[i], ElementField("tools", i), &input.chat, &echoed_tools);
   }

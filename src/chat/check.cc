@@ -186,6 +186,11 @@ Status CheckSchema(const Json& schema, const std::string& field) {
   return CheckSchemaSize(size, field);
 }
 
+Status CheckToolCount(size_t tools) {
+  if (tools <= kMaxTools) return {};
+  return InvalidArgument(fmt::format("must be a list of at most {} tools", kMaxTools), "tools");
+}
+
 Status CheckChatInput(const ChatInput& input) {
   if (!input.messages.is_array() || input.messages.empty() || input.messages.size() > kMaxMessages) {
     return InvalidArgument(fmt::format("must be a list of 1 to {} messages", kMaxMessages), "messages");
@@ -194,9 +199,7 @@ Status CheckChatInput(const ChatInput& input) {
     if (const Status status = CheckMessage(input.messages[i], fmt::format("messages[{}]", i)); !status.ok())
       return status;
   }
-  if (input.tools.size() > kMaxTools) {
-    return InvalidArgument(fmt::format("must be a list of at most {} tools", kMaxTools), "tools");
-  }
+  if (const Status status = CheckToolCount(input.tools.size()); !status.ok()) return status;
   if (input.tool_choice == ToolChoice::kRequired && input.tools.empty()) {
     return InvalidArgument("a tool is required, but there are no tools", "tool_choice");
   }

@@ -17,6 +17,9 @@ Status CheckChatInput(const ChatInput& input);
 
 // The rest checks values from anywhere in a request; `field` is the place of the value, which errors name.
 
+// How many tools a request may have; before any of them is read, since reading one takes time.
+Status CheckToolCount(size_t tools);
+
 // The size of a schema, not its meaning; called by JsonSchema::Read.
 Status CheckSchema(const Json& schema, const std::string& field);
 

@@ -44,6 +44,7 @@ void ForEachPattern(Json* node, const std::function<void(Json*)>& visit) {
 
 // What llama-common does with the patterns of a schema, apart from those it makes a grammar of.
 struct PatternProblems {
+  std::set<std::string> judged;                // all that were looked at
   std::set<std::string> unenforceable;         // it would accept any string
   std::map<std::string, std::string> invalid;  // no regular expressions; to what is wrong with them
 };
@@ -52,6 +53,7 @@ struct PatternProblems {
 // rule that was made for the pattern, and leaves build_grammar before its end; an exception is the only way to do that.
 void Judge(const std::string& pattern, PatternProblems* problems) {
   struct Leave {};
+  if (pattern.empty() || !problems->judged.insert(pattern).second) return;
   try {
     build_grammar([&](const common_grammar_builder& builder) {
       common_chat_schema_string string;
@@ -80,18 +82,14 @@ void MoveToDescription(Json* node) {
   if (!node->contains("minLength")) (*node)["minLength"] = 0;
 }
 
-// Moves the unenforceable patterns of `schema` to the descriptions, and returns what is wrong with the invalid ones.
-std::map<std::string, std::string> SettlePatterns(Json* schema) {
-  std::set<std::string> patterns;
-  ForEachPattern(schema, [&](Json* node) { patterns.insert((*node)["pattern"].get<std::string>()); });
+// Moves the unenforceable patterns of `schema` to the descriptions.
+PatternProblems SettlePatterns(Json* schema) {
   PatternProblems problems;
-  for (const std::string& pattern : patterns) {
-    if (!pattern.empty()) Judge(pattern, &problems);
-  }
+  ForEachPattern(schema, [&](Json* node) { Judge((*node)["pattern"].get<std::string>(), &problems); });
   ForEachPattern(schema, [&](Json* node) {
     if (problems.unenforceable.contains((*node)["pattern"].get<std::string>())) MoveToDescription(node);
   });
-  return problems.invalid;
+  return problems;
 }
 
 template <typename T>
@@ -99,16 +97,18 @@ const T& As(const common_chat_schema& node) {
   return static_cast<const T&>(node);
 }
 
-// Throws if a string in `node` has one of the patterns in `invalid`. Not every pattern in a schema says something about
-// a string, and those that do not are ignored.
-void RefusePatterns(const common_chat_schema& node, const std::map<std::string, std::string>& invalid) {
+// Throws if a string in `node` has an invalid pattern. Not every pattern in a schema says something about a string, and
+// those that do not are ignored; and a reference may lead to one that looked like data until now.
+void RefusePatterns(const common_chat_schema& node, PatternProblems* problems) {
   const auto refuse_all = [&](const std::vector<common_chat_schema_ptr>& nodes) {
-    for (const common_chat_schema_ptr& child : nodes) RefusePatterns(*child, invalid);
+    for (const common_chat_schema_ptr& child : nodes) RefusePatterns(*child, problems);
   };
   switch (node.kind()) {
     case common_chat_schema::KIND_STRING: {
-      const auto found = invalid.find(As<common_chat_schema_string>(node).pattern);
-      if (found != invalid.end()) throw std::invalid_argument(found->second);
+      const std::string& pattern = As<common_chat_schema_string>(node).pattern;
+      Judge(pattern, problems);
+      const auto found = problems->invalid.find(pattern);
+      if (found != problems->invalid.end()) throw std::invalid_argument(found->second);
       break;
     }
     case common_chat_schema::KIND_ANY_OF:
@@ -118,11 +118,11 @@ void RefusePatterns(const common_chat_schema& node, const std::map<std::string, 
     case common_chat_schema::KIND_TUPLE:
       return refuse_all(As<common_chat_schema_tuple>(node).items);
     case common_chat_schema::KIND_ARRAY:
-      return RefusePatterns(*As<common_chat_schema_array>(node).items, invalid);
+      return RefusePatterns(*As<common_chat_schema_array>(node).items, problems);
     case common_chat_schema::KIND_OBJECT: {
       const auto& object = As<common_chat_schema_object>(node);
-      for (const common_chat_schema_property& property : object.properties) RefusePatterns(*property.schema, invalid);
-      if (object.additional_properties) RefusePatterns(*object.additional_properties, invalid);
+      for (const common_chat_schema_property& property : object.properties) RefusePatterns(*property.schema, problems);
+      if (object.additional_properties) RefusePatterns(*object.additional_properties, problems);
       break;
     }
     default:  // has no parts; the targets of references are visited with the document
@@ -132,10 +132,9 @@ void RefusePatterns(const common_chat_schema& node, const std::map<std::string, 
 
 // An invalid pattern is the only thing that llama-common does not notice when it reads a schema, but later, when it
 // makes the grammar.
-void RefusePatterns(const common_chat_schema_document& document, const std::map<std::string, std::string>& invalid) {
-  if (invalid.empty()) return;
-  RefusePatterns(*document.root, invalid);
-  for (const auto& [name, target] : document.refs) RefusePatterns(*target, invalid);
+void RefusePatterns(const common_chat_schema_document& document, PatternProblems* problems) {
+  RefusePatterns(*document.root, problems);
+  for (const auto& [name, target] : document.refs) RefusePatterns(*target, problems);
 }
 
 // llama-common would follow a circle of references that lead to nothing but references until the stack overflows.
@@ -156,13 +155,13 @@ Result<JsonSchema> JsonSchema::Read(const Json& schema, const std::string& field
   try {
     JsonSchema read;
     Json json = schema;
-    const std::map<std::string, std::string> invalid_patterns = SettlePatterns(&json);
+    PatternProblems problems = SettlePatterns(&json);
     read.text_ = std::make_shared<const std::string>(DumpJson(json));
     read.json_ = std::make_shared<const Json>(std::move(json));
     read.document_ = std::make_shared<const common_chat_schema_document>(
         common_chat_schema_from_json(common_json::parse(*read.text_)));
     RefuseCircles(*read.document_);
-    RefusePatterns(*read.document_, invalid_patterns);
+    RefusePatterns(*read.document_, &problems);
     return read;
   } catch (const std::exception& error) {
     return InvalidArgument(fmt::format("the schema cannot be used: {}", error.what()), field);

@@ -139,6 +139,14 @@ TEST(PatternTest, WithoutATypeTheValueIsStillAString) {
   EXPECT_EQ(grammar->find("object"), std::string::npos) << *grammar;
 }
 
+// A reference may lead into what otherwise is data.
+TEST(PatternTest, AnInvalidPatternThatIsReachedByAReferenceOnlyIsRefused) {
+  const Json hidden = {{"$ref", "#/default"}, {"default", {{"type", "string"}, {"pattern", "^(a$"}}}};
+  const Result<JsonSchema> read = JsonSchema::Read(hidden, "json_schema");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().field(), "json_schema");
+}
+
 TEST(PatternTest, NoClientCanWriteToStandardError) {
   const std::string text = R"({"type": "object", "properties": {"url": {"type": "string", "pattern": "^http"}}})";
   testing::internal::CaptureStderr();

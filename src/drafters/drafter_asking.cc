@@ -252,7 +252,7 @@ double DrafterAsking::Timed(DrafterRecord& record, std::span<Proposal* const> pr
   const TimePoint start = clock_.Now();
   work();
   const double seconds = Milliseconds(clock_.Now() - start) / 1000;
-  step_seconds_ += seconds;
+  draft_seconds_ += seconds;
   account_.AddDrafting(record.id, seconds);
   for (const Proposal* proposal : proposals) account_.AddDraftingFor(proposal->seq, record.id, seconds);
   return seconds;

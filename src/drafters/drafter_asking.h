@@ -31,7 +31,7 @@ class DrafterAsking {
                 SpeculationAccount& account, const Clock& clock);
 
   // A step is planned: first the drafters that look things up are asked, then those that compute.
-  void BeginStep() { step_seconds_ = 0; }
+  void BeginStep() { draft_seconds_ = 0; }
   void AskLookup(DrafterRecord& record);
   void AskComputing(DrafterRecord& record);
 
@@ -39,8 +39,8 @@ class DrafterAsking {
   void AskAhead(DrafterRecord& record, const DraftableSequence& sequence, std::vector<Token>* tokens);
 
   // Seconds of this step that were spent on drafts, taking back included (AddRollback).
-  double step_seconds() const { return step_seconds_; }
-  void AddRollback(double seconds) { step_seconds_ += seconds; }
+  double draft_seconds() const { return draft_seconds_; }
+  void AddRollback(double seconds) { draft_seconds_ += seconds; }
 
   // The step is over and took `seconds` in all; a share of them is for trials.
   void EndStep(double seconds) { stepping_seconds_ += seconds; }
@@ -79,7 +79,7 @@ class DrafterAsking {
   DraftSelection& selection_;
   SpeculationAccount& account_;
   const Clock& clock_;
-  double step_seconds_ = 0;
+  double draft_seconds_ = 0;
   double stepping_seconds_ = 0;  // over all steps so far
 
   // Scratch.

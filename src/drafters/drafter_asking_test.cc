@@ -75,7 +75,7 @@ class AskingTest : public testing::Test {
     selection_.Clear(0);
     asking_->BeginStep();
     asking_->AskComputing(*record_);
-    asking_->EndStep(kPlainSeconds + asking_->step_seconds());
+    asking_->EndStep(kPlainSeconds + asking_->draft_seconds());
     return selection_.draft(0).size();
   }
 

@@ -27,17 +27,19 @@ StepOutlook PlannedStep::With(std::span<const SequenceOutlook> sequences) const 
   return {sequences, others_, context_, same_make_up ? last_.rows : 0};
 }
 
-void PlannedStep::Done(std::span<const int> draft_rows) {
-  const StepOutlook plain = Plain();
-  int rows = plain.fixed_rows();
+void PlannedStep::SetDrafts(std::span<const int> draft_rows) {
   rows_ = others_;
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    rows += draft_rows[i];
     rows_.push_back({sequences_[i].seq, sequences_[i].rows + draft_rows[i]});
   }
   std::sort(rows_.begin(), rows_.end(), [](const SequenceRows& a, const SequenceRows& b) { return a.seq < b.seq; });
   target_.LayOut(rows_, &layout_);
-  const int alike = rows == plain.last_rows ? last_.alike + 1 : 1;
+}
+
+void PlannedStep::Done() {
+  int rows = 0;
+  for (const SequenceRows& sequence : rows_) rows += sequence.rows;
+  const int alike = rows == Plain().last_rows ? last_.alike + 1 : 1;
   last_ = {generating(), OtherRows(), layout_.parts.size() == 1 ? rows : 0, alike};
 }
 

@@ -38,11 +38,13 @@ class PlannedStep {
   StepOutlook Plain() const { return With(plain_); }
   const std::vector<SequenceOutlook>& plain_sequences() const { return plain_; }
 
-  // It was computed, with so many draft rows for each draftable sequence.
-  void Done(std::span<const int> draft_rows);
-
-  // Of the step that is done.
+  // It will have so many draft rows for each draftable sequence. The engine is asked now, before it computes the step,
+  // since its answer may depend on what is in memory.
+  void SetDrafts(std::span<const int> draft_rows);
   const StepLayout& layout() const { return layout_; }
+
+  // It was computed.
+  void Done();
   int alike_in_a_row() const { return last_.alike; }  // steps with as many sequences and rows, this one included
 
  private:
@@ -59,9 +61,9 @@ class PlannedStep {
   std::vector<SequenceRows> others_;
   std::vector<SequenceOutlook> plain_;  // by draftable sequence
   int context_ = 0;
-  std::vector<SequenceRows> rows_;  // of the step that is done
-  StepLayout layout_;               // likewise
-  Shape last_;                      // likewise
+  std::vector<SequenceRows> rows_;  // with drafts
+  StepLayout layout_;               // of rows_
+  Shape last_;                      // of the step that was done last
 };
 
 }  // namespace outrider

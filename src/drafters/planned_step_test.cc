@@ -35,17 +35,20 @@ TEST(PlannedStepTest, RemembersAStepThatLookedAlike) {
   EXPECT_EQ(step.context(), 200);
   EXPECT_EQ(step.Plain().last_rows, 0);
   EXPECT_EQ(step.Plain().fixed_rows(), 2);
-  step.Done(Rows{2, 2});
+  step.SetDrafts(Rows{2, 2});
+  step.Done();
   EXPECT_EQ(step.layout().parts, Rows{6});
   EXPECT_EQ(step.alike_in_a_row(), 1);
 
   step.Begin(sequences, {});
   EXPECT_EQ(step.Plain().last_rows, 6);
-  step.Done(Rows{2, 2});
+  step.SetDrafts(Rows{2, 2});
+  step.Done();
   EXPECT_EQ(step.alike_in_a_row(), 2);
 
   step.Begin(sequences, {});
-  step.Done(Rows{1, 1});
+  step.SetDrafts(Rows{1, 1});
+  step.Done();
   EXPECT_EQ(step.alike_in_a_row(), 1);
 }
 
@@ -55,7 +58,8 @@ TEST(PlannedStepTest, AStepOfOtherSequencesOrPromptsIsAnotherOne) {
   const DraftableSequence sequences[] = {{0, kText, 50}, {1, kText, 50}};
   const SequenceRows prompt[] = {{2, 16}};
   step.Begin(sequences, {});
-  step.Done(Rows{0, 0});
+  step.SetDrafts(Rows{0, 0});
+  step.Done();
   step.Begin(sequences, prompt);
   EXPECT_TRUE(step.has_others());
   EXPECT_EQ(step.Plain().last_rows, 0);
@@ -71,7 +75,8 @@ TEST(PlannedStepTest, AStepOfSeveralPartsHasNoShapeToGoBackTo) {
   PlannedStep step(engine);
   const DraftableSequence sequences[] = {{0, kText, 50}, {1, kText, 50}};
   step.Begin(sequences, {});
-  step.Done(Rows{0, 3});
+  step.SetDrafts(Rows{0, 3});
+  step.Done();
   EXPECT_EQ(step.layout().parts, (Rows{1, 4}));
   step.Begin(sequences, {});
   EXPECT_EQ(step.Plain().last_rows, 0);
@@ -83,7 +88,8 @@ TEST(PlannedStepTest, TheEngineIsAskedForTheRowsInTheOrderOfSequences) {
   const DraftableSequence sequences[] = {{1, kText, 50, 2}, {4, kText, 50}};
   const SequenceRows prompts[] = {{0, 16}, {3, 9}};
   step.Begin(sequences, prompts);
-  step.Done(Rows{3, 0});
+  step.SetDrafts(Rows{3, 0});
+  step.Done();
   EXPECT_EQ(step.layout().parts, (Rows{16, 5, 9, 1}));
 }
 
@@ -92,7 +98,8 @@ TEST(PlannedStepTest, AStepOfPromptsOnlyHasNothingToDraftFor) {
   PlannedStep step(engine);
   const SequenceRows prompts[] = {{0, 128}};
   step.Begin({}, prompts);
-  step.Done({});
+  step.SetDrafts({});
+  step.Done();
   EXPECT_TRUE(step.sequences().empty());
   EXPECT_EQ(step.Plain().fixed_rows(), 128);
 }

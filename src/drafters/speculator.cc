@@ -22,8 +22,8 @@ std::vector<DrafterRecord> RecordsOf(std::vector<std::unique_ptr<Drafter>> draft
   return records;
 }
 
-std::vector<std::string_view> NamesOf(const std::vector<DrafterRecord>& records) {
-  std::vector<std::string_view> names;
+std::vector<std::string> NamesOf(const std::vector<DrafterRecord>& records) {
+  std::vector<std::string> names;
   names.reserve(records.size());
   for (const DrafterRecord& record : records) names.push_back(record.traits().name);
   return names;
@@ -45,7 +45,8 @@ class Speculator::Impl : public LookaheadSource {
             options.tuning.policy),
         records(RecordsOf(std::move(drafters), target.info().n_sequences, options.tuning)),
         requests(static_cast<size_t>(target.info().n_sequences)),
-        account(NamesOf(records), target.info().n_sequences),
+        names(NamesOf(records)),
+        account({names.begin(), names.end()}, target.info().n_sequences),
         step(target),
         selection(target.info().n_sequences, options.tuning.asking.min_joint_survival),
         asking(options, requests, step, curve, policy, selection, account, clock) {
@@ -69,6 +70,7 @@ class Speculator::Impl : public LookaheadSource {
   Policy policy;
   std::vector<DrafterRecord> records;
   std::vector<SpeculationRequest> requests;  // by sequence
+  const std::vector<std::string> names;      // of the drafters; statistics and answers refer to them
   SpeculationAccount account;
   uint64_t lookahead_steps = 0;
 
@@ -148,7 +150,7 @@ void Speculator::Plan(std::span<const DraftableSequence> sequences, std::span<co
   impl_->draft_rows.assign(sequences.size(), 0);
   impl_->all_committed = 0;
   impl_->asking.BeginStep();
-  if (sequences.empty()) return;
+  if (sequences.empty()) return impl_->step.SetDrafts({});
   for (const DraftableSequence& sequence : sequences) impl_->selection.Clear(sequence.seq);
   for (DrafterRecord& record : impl_->records) {
     if (!record.traits().computes) impl_->asking.AskLookup(record);
@@ -179,6 +181,7 @@ void Speculator::Impl::ChooseRows(int room) {
     if (draft_rows[i] < RequestOf(sequences[i].seq).n_min) draft_rows[i] = 0;
     selection.Cut(sequences[i].seq, draft_rows[i]);
   }
+  step.SetDrafts(draft_rows);
 }
 
 // How many rows the draft must have to be what the target has begun with ahead; 0 if it has not begun with this draft.
@@ -213,19 +216,19 @@ const Draft& Speculator::draft(SeqId seq) const {
 
 void Speculator::ObserveStep(double seconds) {
   Impl& impl = *impl_;
-  impl.asking.EndStep(seconds + impl.asking.step_seconds());
+  impl.asking.EndStep(seconds + impl.asking.draft_seconds());
   // What looked too dear once is tried again in the end.
   impl.rollback.save_seconds *= impl.options.tuning.asking.rollback_memory;
   impl.rollback.restore_seconds *= impl.options.tuning.asking.rollback_memory;
   const StepOutlook plain = impl.step.Plain();
-  impl.step.Done(impl.draft_rows);
+  impl.step.Done();
   if (impl.lookahead != nullptr && impl.lookahead->LastDecodeWasBegunAhead()) ++impl.lookahead_steps;
   if (!impl.step.sequences().empty() && !impl.step.has_others()) impl.LearnFrom(seconds, plain);
 }
 
 // A step without prompts took `seconds`; `plain` is what could be said of it without drafts.
 void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
-  const double with_drafting = seconds + asking.step_seconds();
+  const double with_drafting = seconds + asking.draft_seconds();
   const double plain_seconds = policy.PlainSeconds(plain);
   for (const DraftableSequence& sequence : step.sequences()) {
     if (!RequestOf(sequence.seq).speculates) continue;
@@ -237,7 +240,9 @@ void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const bool begun_ahead = lookahead != nullptr && lookahead->LastDecodeWasBegunAhead();
   const bool settled = curve.SwitchSeconds() == 0 ||
                        (step.alike_in_a_row() >= options.tuning.asking.settled_steps && layout.parts.size() == 1);
-  if (settled && !begun_ahead) curve.Observe(layout.parts, step.context(), seconds);
+  // An engine with lookahead has several copies, and cannot tell how one of them computes several sequences.
+  const bool layout_known = lookahead == nullptr || step.generating() == 1;
+  if (settled && layout_known && !begun_ahead) curve.Observe(layout.parts, step.context(), seconds);
   int drafted = 0;
   for (const int rows : draft_rows) drafted += rows;
   policy.Observe(plain, drafted, all_committed, with_drafting);
@@ -253,6 +258,10 @@ void Speculator::ObserveRestore(double seconds) {
   impl_->asking.AddRollback(seconds);
   impl_->restore_seconds.Observe(seconds);
   impl_->rollback.restore_seconds = impl_->restore_seconds.value();
+}
+
+void Speculator::Close() {
+  for (DrafterRecord& record : impl_->records) record.drafter.reset();
 }
 
 const std::vector<DrafterStats>& Speculator::stats() const {
@@ -280,7 +289,7 @@ uint64_t Speculator::lookahead_steps() const {
 }
 
 std::string_view Speculator::name(DrafterId drafter) const {
-  return drafter == kNoDrafter ? std::string_view() : impl_->records[static_cast<size_t>(drafter)].traits().name;
+  return drafter == kNoDrafter ? std::string_view() : impl_->names[static_cast<size_t>(drafter)];
 }
 
 }  // namespace outrider

@@ -60,6 +60,10 @@ class Speculator {
   void ObserveSave(double seconds);
   void ObserveRestore(double seconds);
 
+  // The server stops: the drafters are destroyed, and write what they keep in files. Only what follows may be called
+  // then.
+  void Close();
+
   const std::vector<DrafterStats>& stats() const;           // by drafter, since the start
   const std::vector<DrafterStats>& stats(SeqId seq) const;  // of the request running in `seq`, or the last one there
   const CostCurve& curve() const;

@@ -73,8 +73,8 @@ class Engine {
   virtual std::span<const float> Logits(int row) = 0;
 
   // Hidden states are what layers of the model get as their input, for drafters that read the target. From now on rows
-  // may ask for those of `layers` (BatchRow::wants_hidden). kUnsupported if this model or engine cannot give them; then
-  // nothing changes.
+  // may ask for those of `layers` (BatchRow::wants_hidden). kUnsupported if this model or engine cannot give them, or
+  // gives those of other layers already; then nothing changes.
   virtual Status ProvideHidden(std::span<const int> layers) = 0;
 
   // Hidden states of row `row` of the last batch, which must have asked for them: those of each layer, in the order of

@@ -112,6 +112,8 @@ int FakeEngine::FreeRollback(bool one_sequence) const {
 }
 
 Status FakeEngine::ProvideHidden(std::span<const int> layers) {
+  const bool same = std::equal(layers.begin(), layers.end(), hidden_layers_.begin(), hidden_layers_.end());
+  if (!hidden_layers_.empty() && !same) return Unsupported("other layers are provided already");
   hidden_layers_.assign(layers.begin(), layers.end());
   return {};
 }

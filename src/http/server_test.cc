@@ -481,7 +481,12 @@ TEST(HttpServerTest, SilentPeersAreDroppedAndGiveWay) {
     ASSERT_TRUE(
         silent.back()->Send(i % 2 == 0 ? "POST /completion HTT" : PostRequest("/completion", "{}").substr(0, 60)));
   }
-  const auto answer = server.Get("/health");  // waits for one of their threads
+  // Waits for one of their threads; refused while the threads have not yet taken the silent ones from the queue.
+  auto answer = server.Get("/health");
+  for (int i = 0; i < 1000 && !answer; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    answer = server.Get("/health");
+  }
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);
   for (const auto& peer : silent) EXPECT_TRUE(peer->ReadToEnd()) << "still connected: " << peer->received();

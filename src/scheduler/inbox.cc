@@ -92,11 +92,12 @@ std::vector<PendingRequest> Inbox::TakeAll() {
   return all;
 }
 
-void Inbox::PutBack(std::vector<PendingRequest> requests) {
+void Inbox::PutBack(std::vector<PendingRequest> requests, int free_slots) {
   const std::lock_guard lock(mutex_);
   requests_.insert(requests_.begin(), std::make_move_iterator(requests.begin()),
                    std::make_move_iterator(requests.end()));
   taken_ = 0;
+  free_slots_ = static_cast<size_t>(free_slots);
 }
 
 void Inbox::SetFreeSlots(int free_slots) {

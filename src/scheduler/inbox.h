@@ -45,7 +45,8 @@ class Inbox {
   // All requests that wait, oldest first. Those that got no slot come back with PutBack before the next call; until
   // then they still count as waiting.
   std::vector<PendingRequest> TakeAll();
-  void PutBack(std::vector<PendingRequest> requests);
+  // `free_slots`: after the others have begun.
+  void PutBack(std::vector<PendingRequest> requests, int free_slots);
   void SetFreeSlots(int free_slots);
 
   // When the requests that run must end, if the server stops.

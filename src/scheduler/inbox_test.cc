@@ -30,7 +30,7 @@ TEST(InboxTest, RequestsThatGetNoSlotKeepTheirPlace) {
   ASSERT_TRUE(inbox.Add(RequestOf(4)).ok());  // meanwhile
   EXPECT_EQ(inbox.waiting(), 4u) << "those that were taken still wait";
   taken.erase(taken.begin());
-  inbox.PutBack(std::move(taken));
+  inbox.PutBack(std::move(taken), 0);
   EXPECT_EQ(inbox.waiting(), 3u);
   EXPECT_EQ(Numbers(inbox.TakeAll()), Order({2, 3, 4}));
 }
@@ -44,12 +44,11 @@ TEST(InboxTest, TooManyAreRefusedAlsoWhileTheOthersAreLookedAt) {
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(), "all 1 slots are busy and 3 requests wait already: try again later");
   taken.erase(taken.begin());
-  inbox.PutBack(std::move(taken));
-  inbox.SetFreeSlots(0);
+  inbox.PutBack(std::move(taken), 0);
   EXPECT_FALSE(inbox.Add(RequestOf(5)).ok());
   EXPECT_EQ(inbox.refused(), 2u);
   (void)inbox.TakeAll();
-  inbox.PutBack({});
+  inbox.PutBack({}, 0);
   EXPECT_TRUE(inbox.Add(RequestOf(6)).ok());
 }
 

@@ -105,10 +105,12 @@ void Scheduler::EndLost() {
 void Scheduler::Admit() {
   const TimePoint now = clock_.Now();
   std::vector<PendingRequest> waiting = inbox_.TakeAll(), left;
+  bool begun = false;
   for (PendingRequest& pending : waiting) {
     if (const auto reason = Lost(*pending.generation, pending.submitted, now)) {
       GiveUp(std::move(pending), *reason, now);
     } else if (const Sequence* sequence = slots_.Begin(pending, clock_.Now())) {
+      begun = true;
       const GenerationRequest& request = sequence->generation->request();
       speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
                          {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
@@ -116,8 +118,8 @@ void Scheduler::Admit() {
       left.push_back(std::move(pending));
     }
   }
-  inbox_.PutBack(std::move(left));
-  inbox_.SetFreeSlots(engine_.info().n_sequences - slots_.busy());
+  inbox_.PutBack(std::move(left), engine_.info().n_sequences - slots_.busy());
+  if (begun) PublishStatus();  // a prompt may take long
 }
 
 // A request that never began.
@@ -390,6 +392,7 @@ void Scheduler::Start() {
 void Scheduler::Loop() {
   while (Step() || inbox_.WaitForWork()) {
   }
+  speculator_->Close();
   inbox_.EndStepping();
 }
 

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
 #include "engine/fake_engine.h"
@@ -379,6 +380,41 @@ TEST(SchedulerTest, SlotsCanBeSavedErasedAndRestored) {
   house.RunAll();
   EXPECT_EQ(Collect(*generation).completion->timings.cached_tokens, 11);
   EXPECT_EQ(house.scheduler.SaveSlot(7).status().code(), StatusCode::kNotFound);
+}
+
+// What a drafter learned is kept before anybody who waits for the end can cut the program short.
+TEST(SchedulerTest, DraftersAreGoneWhenTheSchedulerHasStopped) {
+  class KeepingDrafter : public Drafter {
+   public:
+    explicit KeepingDrafter(std::atomic<bool>* kept) : Drafter({.name = "keeping"}), kept_(kept) {}
+    ~KeepingDrafter() override { *kept_ = true; }
+    void Begin(SeqId, std::span<const Token>, const DraftContext&) override {}
+    void Propose(std::span<Proposal*>) override {}
+    void Commit(SeqId, const CommittedStep&) override {}
+    void End(SeqId, std::span<const Token>, bool) override {}
+
+   private:
+    std::atomic<bool>* kept_;
+  };
+  std::atomic<bool> kept = false;
+  EngineInfo info;
+  info.n_vocab = 258;
+  info.n_sequences = 1;
+  info.sequence_length = 64;
+  info.max_batch = info.micro_batch = info.max_outputs = 16;
+  FakeEngine engine(info, FakeEngine::Hashing(200));
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<KeepingDrafter>(&kept));
+  Scheduler scheduler(engine, tokenizer, filters, {},
+                      std::make_unique<Speculator>(std::move(drafters), CostCurve(), SpeculatorOptions(), engine));
+  scheduler.Start();
+  EXPECT_FALSE(kept);
+  scheduler.Drain(std::chrono::seconds(1));
+  scheduler.WaitUntilStopped();
+  EXPECT_TRUE(kept);
+  EXPECT_EQ(scheduler.Stats().drafters.at(0).name, "keeping") << "names outlive the drafters";
 }
 
 TEST(SchedulerTest, DrainingFinishesWhatRunsAndCutsWhatTakesTooLong) {

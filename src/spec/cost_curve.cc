@@ -6,6 +6,11 @@
 #include <cmath>
 
 namespace outrider {
+namespace {
+
+constexpr double kAnyRowSeconds = 0.01;  // of a curve that was not calibrated: the first observation sets the level
+
+}  // namespace
 CostCurve::CostCurve(std::vector<CostPoint> points, double switch_seconds, const CostTuning& tuning)
     : tuning_(tuning), points_(std::move(points)), switch_seconds_(switch_seconds) {
   assert(!points_.empty());
@@ -41,7 +46,7 @@ size_t CostCurve::Width(int rows) {
 }
 
 double CostCurve::Calibrated(int rows) const {
-  if (points_.empty()) return tuning_.uncalibrated_row_seconds * rows;
+  if (points_.empty()) return kAnyRowSeconds * rows;
   if (points_.size() == 1) return points_[0].seconds * std::max(1.0, static_cast<double>(rows) / points_[0].rows);
   const auto above = std::lower_bound(points_.begin() + 1, points_.end() - 1, rows,
                                       [](const CostPoint& point, int wanted) { return point.rows < wanted; });

@@ -246,7 +246,8 @@ double Policy::MinSurvival(const StepOutlook& step, double token_seconds) {
   const int fixed_rows = step.fixed_rows();
   const double plain = curve_.Seconds(fixed_rows, step.context);
   double cheapest = curve_.Seconds(fixed_rows + 1, step.context) - plain;
-  for (int rows = 2; rows <= tuning_.max_price_rows; ++rows) {
+  constexpr int kMaxRows = 16;  // where steps become cheaper with more rows, they do so before that
+  for (int rows = 2; rows <= kMaxRows; ++rows) {
     cheapest = std::min(cheapest, (curve_.Seconds(fixed_rows + rows, step.context) - plain) / rows);
   }
   return std::clamp(PlainRate(step) * speed_up_ * (std::max(cheapest, 0.0) + token_seconds), 0.0, 1.0);

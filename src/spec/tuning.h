@@ -13,7 +13,6 @@ namespace outrider {
 
 // CostCurve: how the measured times of steps correct the calibration. Variances are of logarithms of seconds.
 struct CostTuning {
-  double uncalibrated_row_seconds = 0.01;   // seconds per row before anything is known; the first step sets the level
   double step_noise = 0.15;                 // standard deviation of the time of single steps of the same width
   double max_surprise = 0.4;                // one step counts as at most this far off, so that an outlier moves little
   double level_variance = 0.04;             // how far a calibration may be off for all widths alike
@@ -43,7 +42,6 @@ struct AcceptanceTuning {
 // Policy: how many draft tokens a step verifies.
 struct PolicyTuning {
   double speed_up_half_life = 100;  // tokens over which the recent speed-up is averaged
-  int max_price_rows = 16;          // rows beyond the planned ones that are looked at for the cheapest price of one
 
   // Trials of numbers of rows that look worse than the best one, in case the curve is wrong about them.
   double optimism = 1;         // standard deviations by which such a number may be cheaper than the curve says
@@ -104,7 +102,6 @@ struct Tuning {
 template <typename Visit>
 void VisitNumbers(Tuning& tuning, Visit visit) {
   CostTuning& cost = tuning.cost;
-  visit("cost.uncalibrated_row_seconds", cost.uncalibrated_row_seconds);
   visit("cost.step_noise", cost.step_noise);
   visit("cost.max_surprise", cost.max_surprise);
   visit("cost.level_variance", cost.level_variance);
@@ -134,7 +131,6 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
 
   PolicyTuning& policy = tuning.policy;
   visit("policy.speed_up_half_life", policy.speed_up_half_life);
-  visit("policy.max_price_rows", policy.max_price_rows);
   visit("policy.optimism", policy.optimism);
   visit("policy.min_upside", policy.min_upside);
   visit("policy.trial_share", policy.trial_share);

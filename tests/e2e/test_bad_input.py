@@ -301,14 +301,12 @@ class Drip:
 
     def still_connected(self) -> bool:
         for peer in self.peers:
-            peer.setblocking(False)
             try:
-                if peer.recv(1, socket.MSG_PEEK) == b"":
+                # Without changing the socket, into which another thread writes.
+                if peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
                     return False
             except BlockingIOError:
                 pass
-            finally:
-                peer.settimeout(seconds(60))
         return not self.broken
 
     def stop(self):

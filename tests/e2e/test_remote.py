@@ -345,7 +345,8 @@ def test_mutual_certificates(plain, certificates):
     ours, theirs = certificates
     prompt, fields = PROMPTS[0], {"max_tokens": 32, "temperature": 0}
     with DraftServer("--cert", ours) as drafts:
-        with remote_server(f"{drafts.address},cert={ours}") as server:
+        # Through a forwarder like the others below, so that a forwarder that leads nowhere would be seen.
+        with Forwarder(drafts.port) as way, remote_server(f"{way.address},cert={ours}") as server:
             wait_until_drafting(server)
             assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
         opened = drafts.metrics()["outrider_draft_streams_opened_total"]

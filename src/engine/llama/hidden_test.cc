@@ -107,6 +107,28 @@ TEST_P(HiddenTest, DoNotDependOnTheBatch) {
   }
 }
 
+// A step that is decoded part by part is taken back like any other.
+TEST_P(HiddenTest, RowsAreTakenBackAfterAStepOfSeveralParts) {
+  auto reference = MakeEngine(model_), engine = MakeEngine(model_);
+  ASSERT_TRUE(reference->ProvideHidden(std::vector<int>{1}).ok());
+  ASSERT_TRUE(engine->ProvideHidden(std::vector<int>{1}).ok());
+  const Results expected = OneByOne(*reference, 30, true);
+  Results results;
+  DecodeStep(*engine, {6, 6, 6}, true, &results);
+  for (const SeqId seq : {0, 1, 2}) engine->SaveState(seq);
+  DecodeStep(*engine, {1, 5, 3}, true, &results);
+  for (const SeqId seq : {0, 1, 2}) engine->TruncateTo(seq, 7);
+  for (int i = 0; i < 12; ++i) {
+    std::vector<int> widths = {1, 1, 1, 0};
+    for (const SeqId seq : {0, 1, 2}) widths[static_cast<size_t>(seq)] += 7 + i - engine->Length(seq);
+    DecodeStep(*engine, widths, true, &results);
+  }
+  for (const auto& [row, result] : results) {
+    EXPECT_TRUE(result.hidden == expected.at(row).hidden) << "sequence " << row.first << ", position " << row.second;
+    EXPECT_TRUE(result.logits.empty() || result.logits == expected.at(row).logits);
+  }
+}
+
 TEST_P(HiddenTest, AreTheInputsOfTheLayers) {
   auto engine = MakeEngine(model_);
   ASSERT_TRUE(engine->ProvideHidden(std::vector<int>{0}).ok());
@@ -138,8 +160,13 @@ TEST_P(HiddenTest, LayersThatAreNotThereAreOneSentence) {
     const Status status = engine->ProvideHidden(layers);
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
   }
+  ASSERT_TRUE(engine->ProvideHidden(std::vector<int>{1, 2}).ok());
+  EXPECT_TRUE(engine->ProvideHidden(std::vector<int>{1, 2}).ok());
+  EXPECT_EQ(engine->ProvideHidden(std::vector<int>{2}).code(), StatusCode::kUnsupported) << "others read them";
   Results results;
-  DecodeStep(*engine, {3, 1}, false, &results);  // still works
+  DecodeStep(*engine, {3, 1}, true, &results);  // still works
+  for (const auto& [row, result] : results)
+    EXPECT_EQ(result.hidden.size(), 2u * static_cast<size_t>(model_->EmbeddingSize()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, HiddenTest, testing::Values("smollm2-draft-16m.gguf", "smollm2-hybrid-19m.gguf"),

@@ -32,7 +32,9 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, b
       info_(std::move(made.info)),
       fills_gaps_(fills_gaps),
       memory_(context_.get(), info_.n_sequences, made.rollback, made.snapshot_bytes),
-      split_(info_.micro_batch, made.shared_memory || info_.n_sequences == 1,
+      // Running states are always cut equally.
+      split_(info_.micro_batch,
+             info_.rollback == Rollback::kDropCells && (made.shared_memory || info_.n_sequences == 1),
              info_.device_snapshots > 0 ? info_.device_snapshots + 1 : 0) {
   const auto rows = static_cast<size_t>(info_.max_batch);
   tokens_.reserve(rows);
@@ -215,11 +217,15 @@ void LlamaEngine::FindGaps(std::span<const SequenceRows> step) const {
 // the backend's snapshots are good only for steps of one part or of one sequence.
 void LlamaEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
   FindGaps(step);
-  with_gaps_.assign(step.begin(), step.end());
-  for (const SeqId seq : filled_) with_gaps_.push_back({seq, 1});
-  std::sort(with_gaps_.begin(), with_gaps_.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  std::span<const SequenceRows> rows = step;
+  if (!filled_.empty()) {
+    with_gaps_.assign(step.begin(), step.end());
+    for (const SeqId seq : filled_) with_gaps_.push_back({seq, 1});
+    std::sort(with_gaps_.begin(), with_gaps_.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
+    rows = with_gaps_;
+  }
   layout->parts.clear();
-  for (const StepSplit::Part& part : split_.Cut(with_gaps_)) layout->parts.push_back(RowsOf(part));
+  for (const StepSplit::Part& part : split_.Cut(rows)) layout->parts.push_back(RowsOf(part));
   layout->free_rollback = StepLayout::kAllRows;
   if (info_.rollback == Rollback::kDropCells) return;
   layout->free_rollback = step.size() == 1 || layout->parts.size() == 1 ? info_.device_snapshots : 0;
@@ -243,9 +249,8 @@ std::span<const float> LlamaEngine::Logits(int row) {
 
 Status LlamaEngine::ProvideHidden(std::span<const int> layers) {
   if (Status status = CheckHiddenLayers(*model_, layers); !status.ok()) return status;
-  for (const int layer : hidden_layers_) {
-    llama_set_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer), false);
-  }
+  if (std::equal(layers.begin(), layers.end(), hidden_layers_.begin(), hidden_layers_.end())) return {};
+  if (!hidden_layers_.empty()) return Unsupported("another drafter reads the hidden states of other layers already");
   hidden_layers_.assign(layers.begin(), layers.end());
   for (const int layer : layers) llama_set_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer), true);
   return {};
