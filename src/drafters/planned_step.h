@@ -1,5 +1,6 @@
-// PlannedStep: a step as its costs see it: whose rows it has beside which prompts, after how much text, and whether it
-// looks like the step before. How it is computed is the engine's answer.
+// PlannedStep: what decides about the cost of a step: the rows of each sequence, the rows of prompts, the mean length
+// of the sequences, and whether the step has the same shape as the one before. How the engine computes the step is the
+// engine's answer (Engine::LayOut).
 #pragma once
 
 #include <span>
@@ -22,10 +23,10 @@ struct DraftableSequence {
 
 class PlannedStep {
  public:
-  // `target` computes the step.
+  // `target` is the engine that computes the step.
   explicit PlannedStep(const Engine& target) : target_(target) {}
 
-  // Both in ascending order of sequences. `others`: prompts, and sequences that may not have a draft.
+  // Both lists in ascending order of sequences. `others`: prompts, and sequences that may not have a draft.
   void Begin(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others);
 
   std::span<const DraftableSequence> sequences() const { return sequences_; }
@@ -33,22 +34,22 @@ class PlannedStep {
   bool has_others() const { return !others_.empty(); }
   int context() const { return context_; }  // mean length of the draftable sequences
 
-  // What can be said of it with these drafts, one for each draftable sequence, and without any.
+  // The step with these drafts, one for each draftable sequence; and without any draft.
   StepOutlook With(std::span<const SequenceOutlook> sequences) const;
   StepOutlook Plain() const { return With(plain_); }
   const std::vector<SequenceOutlook>& plain_sequences() const { return plain_; }
 
-  // It was computed, with so many draft rows for each draftable sequence.
+  // The step was computed, with draft_rows[i] draft rows for the i-th draftable sequence.
   void Done(std::span<const int> draft_rows);
 
-  // Of the step that is done.
+  // About the step that was computed last.
   const StepLayout& layout() const { return layout_; }
-  int alike_in_a_row() const { return last_.alike; }  // steps with as many sequences and rows, this one included
+  int alike_in_a_row() const { return last_.alike; }  // steps with this number of sequences and rows, this one included
 
  private:
   struct Shape {
     int generating = 0, other_rows = 0;
-    int rows = 0;  // of all; 0 if the step was computed in several parts
+    int rows = 0;  // in all; 0 if the step was computed in several parts
     int alike = 0;
   };
 
@@ -59,7 +60,7 @@ class PlannedStep {
   std::vector<SequenceRows> others_;
   std::vector<SequenceOutlook> plain_;  // by draftable sequence
   int context_ = 0;
-  std::vector<SequenceRows> rows_;  // of the step that is done
+  std::vector<SequenceRows> rows_;  // of the step that was computed last
   StepLayout layout_;               // likewise
   Shape last_;                      // likewise
 };

@@ -181,7 +181,8 @@ void Speculator::Impl::ChooseRows(int room) {
   }
 }
 
-// How many rows the draft must have to be what the target has begun with ahead; 0 if it has not begun with this draft.
+// How many rows the draft must have to be the same as the rows that the target has already begun to compute; 0 if the
+// target has not begun with this draft.
 int Speculator::Impl::RowsBegunAhead(const DraftableSequence& sequence) const {
   if (lookahead == nullptr) return 0;
   std::span<const Token> begun = lookahead->BegunAhead(sequence.seq, sequence.history);
@@ -214,7 +215,7 @@ const Draft& Speculator::draft(SeqId seq) const {
 void Speculator::ObserveStep(double seconds) {
   Impl& impl = *impl_;
   impl.asking.EndStep(seconds + impl.asking.step_seconds());
-  // What looked too dear once is tried again in the end.
+  // The measured costs of rollbacks fade, so that drafts which once seemed too expensive are tried again.
   impl.rollback.save_seconds *= impl.options.tuning.asking.rollback_memory;
   impl.rollback.restore_seconds *= impl.options.tuning.asking.rollback_memory;
   const StepOutlook plain = impl.step.Plain();
@@ -223,7 +224,7 @@ void Speculator::ObserveStep(double seconds) {
   if (!impl.step.sequences().empty() && !impl.step.has_others()) impl.LearnFrom(seconds, plain);
 }
 
-// A step without prompts took `seconds`; `plain` is what could be said of it without drafts.
+// Learns from a step without prompts that took `seconds`. `plain` is the same step without drafts.
 void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const double with_drafting = seconds + asking.step_seconds();
   const double plain_seconds = policy.PlainSeconds(plain);
