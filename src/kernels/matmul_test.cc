@@ -120,8 +120,8 @@ const std::vector<ggml_type> kGgmlsChains = {GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL, G
 #else
 const std::vector<ggml_type> kGgmlsChains = {GGML_TYPE_Q4_0};
 #endif
-// Where ggml puts weights that it reorders; null if it reorders none. (On a CPU with AMX it prefers another place, whose
-// kernels add up in another order.)
+// Where ggml puts weights that it reorders; null if it reorders none. (On a CPU with AMX it prefers another place,
+// whose kernels add up in another order.)
 ggml_backend_buffer_type_t ReorderedByGgml() {
   const auto list = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
       ggml_backend_reg_get_proc_address(ggml_backend_cpu_reg(), "ggml_backend_dev_get_extra_bufts"));
