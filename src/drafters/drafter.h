@@ -1,4 +1,4 @@
-// Drafter: guesses how a sequence goes on.
+// Drafter: guesses how a sequence continues.
 //
 // A guess is never trusted: the target verifies every token, so a drafter can be wrong, late, silent or broken without
 // any effect on the text. What a drafter owes its caller: it never throws, never aborts on any history, never proposes

@@ -17,8 +17,8 @@ constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;  // changes the seed where 
 // The probability of the best token, from its row of logits.
 float ProbabilityOfBest(std::span<const float> logits, Token best) {
   const float max_logit = logits[static_cast<size_t>(best)];
-  constexpr float kNegligible =
-      14;  // logits this far below the best are left out: e^-14 times 100,000 tokens is less than 0.1
+  // Logits this far below the best one are left out: e^-14 times 100,000 tokens is less than 0.1.
+  constexpr float kNegligible = 14;
   float sum = 0;
   for (const float logit : logits) {
     if (logit > max_logit - kNegligible) sum += std::exp(logit - max_logit);

@@ -10,10 +10,10 @@
 namespace outrider {
 namespace {
 
-// The draft model speaks bytes, the target words.
+// The draft model's tokens are bytes, the target's are words.
 class RetokenizingDrafterTest : public testing::Test {
  protected:
-  // The draft model knows one text by heart, and goes on in it from wherever the history's end first stands there.
+  // The draft model continues `text` if the history is a prefix of it; else it ends.
   static Token Recite(const std::string& text, std::span<const Token> history) {
     std::string seen;
     for (const Token token : history) seen += FakeTokenizer().Piece(token, false);
@@ -120,7 +120,7 @@ TEST_F(RetokenizingDrafterTest, EndsWhereTheDraftModelEnds) {
   EXPECT_TRUE(Ask(0, history, 4).empty());
 }
 
-// The other way round: the draft model speaks words, whose tokens change as the text goes on.
+// The other way round: the draft model's tokens are words, and the last of them change when text is appended.
 TEST(RetokenizingDrafterToWordsTest, TheDraftModelsMemoryIsTheHistoryInItsTokens) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words({" inter", "nation", " international", " law", " and", " order", "al", " in"});

@@ -1,6 +1,7 @@
 // The Speculator in synthetic worlds: drafters that are right by a scripted process, steps that cost what a curve says.
-// Whatever the world, it has to come close to the best fixed draft length, which nobody knows beforehand, and must not
-// fall below plain decoding where drafts are worthless.
+// In every world it has to come close to the best fixed draft length, which it does not know beforehand, and it must
+// not
+// be slower than plain decoding where drafts are worthless.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,16 +24,16 @@ namespace {
 
 constexpr double kPlainSeconds = 0.01;  // of a step of one row; the worlds below count in this unit
 constexpr int kPromptTokens = 16;
-constexpr int kMostFixed = 24;  // longest fixed draft to compare with
+constexpr int kMaxFixedLength = 24;  // longest fixed draft to compare with
 constexpr int kMaxRows = 64;
 
-// What is asked for, as a share of the throughput of the best fixed length (which may be 0): on average over the seeds,
-// and a little less of each.
+// The required throughput, as a share of that of the best fixed length (which may be 0): on average over the seeds, and
+// kLuck less for each seed.
 constexpr double kFriendly = 0.95;
 constexpr double kHostile = 0.98;
 constexpr double kUnsettled = 0.9;  // each change of length costs half a plain step
-constexpr double kRestless = 0.75;  // and where it costs two
-constexpr double kNonsense = 0.8;   // the calibration is of another machine altogether
+constexpr double kRestless = 0.75;  // each change of length costs two plain steps
+constexpr double kNonsense = 0.8;   // the calibration was made on a completely different machine
 constexpr double kLuck = 0.03;
 
 using Random = std::mt19937_64;
@@ -41,7 +42,7 @@ double Uniform(Random& random) {
   return std::uniform_real_distribution<double>(0, 1)(random);
 }
 
-// How a drafter fares at each position of one sequence, whoever asks and whenever.
+// Whether a drafter is right at each position of one sequence, and its confidence. Fixed before the simulation begins.
 struct Fortune {
   std::vector<bool> right;
   std::vector<float> confidence;
@@ -50,7 +51,7 @@ struct Fortune {
 // P(right) at each position.
 using Chances = std::function<std::vector<double>(int tokens, Random&)>;
 
-// What the drafter says of itself, given its chance there and whether it is right.
+// The confidence that the drafter reports, given its chance at this position and whether it is right.
 using Confidence = std::function<double(double chance, bool right, Random&)>;
 
 struct DrafterScript {
@@ -63,7 +64,7 @@ using Cost = std::function<double(int rows)>;
 
 struct World {
   std::string name;
-  double least;  // one of the shares above
+  double min_share;  // one of the shares above
   Cost cost;
   std::vector<DrafterScript> drafters;
   Cost calibrated = nullptr;        // what the calibration saw; null = the truth
@@ -152,7 +153,7 @@ Chances Autocorrelated(double mean, double memory_tokens, double spread) {
   };
 }
 
-// Good for just as long as it takes to be trusted, then bad.
+// Right until it is trusted, then wrong.
 Chances Alternating(int good_tokens, int bad_tokens) {
   return [=](int tokens, Random&) {
     std::vector<double> chances;
@@ -167,7 +168,7 @@ Confidence Always(double confidence) {
   return [=](double, bool, Random&) { return confidence; };
 }
 
-// Knows more than the average: nearer to 1 where it is right.
+// A confidence that tells more than the average: nearer to 1 where the drafter is right.
 Confidence Informed(double knowledge) {
   return [=](double chance, bool right, Random& random) {
     const double truth = right ? 1 : 0;
@@ -261,7 +262,7 @@ class SimulatedEngine : public FakeEngine {
 class Simulation {
  public:
   Simulation(const World& world, uint64_t seed) : world_(world), seed_(seed) {
-    for (int rows = 0; rows <= most_rows(); ++rows) costs_.push_back(world.cost(std::max(rows, 1)));
+    for (int rows = 0; rows <= max_rows(); ++rows) costs_.push_back(world.cost(std::max(rows, 1)));
     Random random(seed);
     for (const DrafterScript& script : world.drafters) {
       auto& fortunes = fortunes_.emplace_back();
@@ -365,19 +366,19 @@ class Simulation {
   }
 
  private:
-  int most_rows() const {
-    const int most = std::max(kMaxRows, (kMostFixed + 1) * static_cast<int>(world_.arrivals.size()));
-    return world_.replays ? most + world_.tokens : most;  // a fixed length may decode all again and again
+  int max_rows() const {
+    const int rows = std::max(kMaxRows, (kMaxFixedLength + 1) * static_cast<int>(world_.arrivals.size()));
+    return world_.replays ? rows + world_.tokens : rows;  // a fixed length may decode all tokens again and again
   }
 
-  // Each part of a step of unequal widths is another shape.
+  // Each part of a step of unequal widths has another shape.
   double SwitchCost(const std::vector<int>& widths, std::vector<int>* last) const {
     const bool switched = std::exchange(*last, widths) != widths;
     const auto parts = static_cast<double>(std::set<int>(widths.begin(), widths.end()).size());
     return parts > 1 ? parts * world_.switch_cost : (switched ? world_.switch_cost : 0);
   }
 
-  // What it costs to have drafted; `again`: tokens that the sequence decodes again, before and after.
+  // The cost of a rollback after this draft. `again`: number of tokens that the sequence decodes again; updated.
   double RollbackCost(int drafted, int right, int* again) const {
     if (!world_.replays) return 0;
     const bool wrong = right < drafted;
@@ -441,7 +442,7 @@ TEST_P(SimulationTest, ComesCloseToTheBestFixedLength) {
     double best = plain;
     int best_length = 0;
     for (size_t drafter = 0; drafter < world.drafters.size(); ++drafter) {
-      for (int length = 1; length <= kMostFixed; ++length) {
+      for (int length = 1; length <= kMaxFixedLength; ++length) {
         double fixed = simulation.RunFixed(drafter, length);
         if (world.replays) fixed = std::min(fixed, simulation.RunFixed(drafter, length, /*patient=*/true));
         if (fixed < best) best_length = length;
@@ -451,10 +452,10 @@ TEST_P(SimulationTest, ComesCloseToTheBestFixedLength) {
     const double ours = simulation.RunSpeculator();
     std::printf("%-46s best fixed %2d: %5.2fx  ours: %5.2fx  ours/best %.3f\n", world.name.c_str(), best_length,
                 plain / best, plain / ours, best / ours);
-    EXPECT_GE(best / ours, world.least - kLuck);
+    EXPECT_GE(best / ours, world.min_share - kLuck);
     sum += best / ours;
   }
-  EXPECT_GE(sum / kSeeds, world.least);
+  EXPECT_GE(sum / kSeeds, world.min_share);
 }
 
 Cost RowsOff(const Cost& cost, double factor) {
@@ -546,7 +547,7 @@ void AddSwitching(const std::string& on, const Cost& cost, double switch_cost, s
   for (World& world : switching) {
     world.name += ", switching" + on;
     world.switch_cost = switch_cost;
-    if (world.least < kHostile) world.least = switch_cost > 1 ? kRestless : kUnsettled;
+    if (world.min_share < kHostile) world.min_share = switch_cost > 1 ? kRestless : kUnsettled;
     worlds.push_back(std::move(world));
   }
 }

@@ -72,7 +72,7 @@ void SuffixTree::Extend(Token next) {
       const Token follows = token(Start(child) + Length(active_));
       if (follows == next) return Step(active_, child);
       if (follows < 0) {
-        // The only earlier occurrence ended with its document: the leaf goes on with the new text instead.
+        // The only earlier occurrence ended with its document: the leaf is continued with the new text instead.
         SetChild(active_.node_, token(active_.label_), ~start);
       } else {
         const int32_t made = Split(active_, child, start);
