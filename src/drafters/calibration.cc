@@ -14,12 +14,14 @@
 namespace outrider {
 namespace {
 
-// The order in which widths are measured, most telling first: a large model may not get past the first few in time.
+// The order in which widths are measured. The widths that matter most come first, because with a large model the time
+// may only be enough for the first few.
 constexpr std::array kWidths = {1, 4, 2, 8, 3, 6, 16, 5, 12, 32, 7, 10, 24, 9, 14, 20, 48, 64};
-constexpr size_t kLeastWidths = 4;
-constexpr int kLeastRounds = 3, kMostRounds = 16;
+constexpr size_t kMinWidths = 4;
+constexpr int kMinRounds = 3, kMaxRounds = 16;
 
-// Quick steps are measured several in a row: what a GPU has seen twice it replays. The first may be slow all the same.
+// Quick steps are measured several times in a row, because a GPU replays a step that it has computed twice. The first
+// step may be slow even then, so it may take longer and still count as quick.
 constexpr int kInARow = 3;
 constexpr double kQuickSeconds = 0.01;
 constexpr double kQuickFirstSeconds = 0.05;
@@ -74,18 +76,18 @@ void Keep(const CostCurve& curve, const std::string& path, std::string_view key)
 
 Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budget, const Clock& clock) {
   const EngineInfo& info = engine.info();
-  const int most = std::min({info.max_outputs, info.max_batch, static_cast<int>(info.sequence_length)});
+  const int max_rows = std::min({info.max_outputs, info.max_batch, static_cast<int>(info.sequence_length)});
   std::vector<Fastest> widths;
   for (int rows : kWidths) {
-    if (rows <= most) widths.push_back({rows});
+    if (rows <= max_rows) widths.push_back({rows});
   }
   const TimePoint end = clock.Now() + budget;
   size_t measured = 0;
-  // The first round stops where the time is up; the widths it reached are measured again while there is time, twice at
-  // least.
-  for (int round = 0; round < kLeastRounds || (clock.Now() < end && round < kMostRounds); ++round) {
+  // The first round ends when the time is up. The widths that it reached are measured again at least twice, and more
+  // often while there is time.
+  for (int round = 0; round < kMinRounds || (clock.Now() < end && round < kMaxRounds); ++round) {
     for (size_t i = 0; i < (round == 0 ? widths.size() : measured); ++i) {
-      if (round == 0 && i >= kLeastWidths && clock.Now() >= end) break;
+      if (round == 0 && i >= kMinWidths && clock.Now() >= end) break;
       if (Status status = TimeInARow(engine, filler, widths[i], clock); !status.ok()) return status;
       if (round == 0) measured = i + 1;
     }
@@ -125,8 +127,8 @@ Result<CostCurve> ParseCostCurve(std::string_view text, std::string_view key) {
     }
     const auto rows = entry[0].get<int64_t>();
     const auto seconds = entry[1].get<double>();
-    const int64_t least_rows = points.empty() ? 1 : points.back().rows + 1;
-    if (rows < least_rows || rows > 1 << 20 || !(seconds > 0) || !(seconds < 1e6)) return unusable;
+    const int64_t min_rows = points.empty() ? 1 : points.back().rows + 1;
+    if (rows < min_rows || rows > 1 << 20 || !(seconds > 0) || !(seconds < 1e6)) return unusable;
     points.push_back({static_cast<int>(rows), seconds});
   }
   if (points.empty() || !json->contains("switch") || !(*json)["switch"].is_number()) return unusable;

@@ -16,8 +16,8 @@ struct Calibration {
   bool steady = false;  // repeated measurements agreed: nothing else kept the machine busy
 };
 
-// Decodes batches of many widths, over and over in turn for about `budget`, and takes the fastest of each. Sequence 0
-// of the engine must be idle; what it holds is forgotten. `filler` is any token of the vocabulary.
+// Decodes batches of many widths in turn, repeats this for about `budget`, and takes the fastest time of each width.
+// Sequence 0 of the engine must be idle; its memory is cleared. `filler` is any token of the vocabulary.
 Result<Calibration> MeasureCostCurve(Engine& engine, Token filler, Duration budget, const Clock& clock = Clock::Real());
 
 // A curve as text and back. kInvalidArgument for anything that DumpCostCurve did not write with the same key.

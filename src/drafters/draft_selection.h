@@ -1,8 +1,8 @@
 // DraftSelection: the best draft of each sequence in the step that is being planned.
 //
-// Drafters offer their drafts one after the other. A sequence keeps the one that is worth most: the tokens that it is
-// expected to bring, less the price of its rows. A draft that is likely to be right to its end may be continued by
-// another drafter.
+// Drafters offer their drafts one after the other, and the draft with the highest worth is kept for each sequence. The
+// worth of a draft is the number of its tokens that are expected to be accepted, less the price of its rows. A draft
+// that is likely to be accepted completely may be continued by another drafter.
 #pragma once
 
 #include <span>
@@ -13,30 +13,31 @@
 
 namespace outrider {
 
-// Tokens that a draft with these chances is expected to bring, less `row_price` tokens for each row; cut where that is
-// most.
+// The number of tokens of a draft that are expected to be accepted, less `row_price` tokens for each row; for the
+// beginning of the draft for which this difference is largest. `survival`: chances that its first tokens are accepted.
 double WorthOf(std::span<const double> survival, double row_price);
 
 class DraftSelection {
  public:
-  // A draft that survives to its end with the chance `min_joint_survival` may be continued.
+  // A draft may be continued by another drafter if it is accepted completely with at least the chance
+  // `min_joint_survival`.
   DraftSelection(int n_sequences, double min_joint_survival)
       : min_joint_survival_(min_joint_survival), best_(static_cast<size_t>(n_sequences)) {}
 
   void Clear(SeqId seq) { Of(seq).draft.Clear(); }
 
   const Draft& draft(SeqId seq) const { return Of(seq).draft; }
-  // Chances that its first tokens survive; empty if there is no draft.
+  // survival[i]: the chance that the first i + 1 tokens of the draft are all accepted. Empty if there is no draft.
   std::span<const double> survival(SeqId seq) const;
 
   bool MayBeContinued(SeqId seq) const { return !draft(seq).empty() && survival(seq).back() >= min_joint_survival_; }
 
-  // `record`'s drafter proposed: it becomes the source of the tokens that have none, and its draft is taken if it
-  // continues the one of the selection or is worth more than that at `row_price`. `blind`: the tokens are random draws
-  // that may be rejected, so whether they are verified must not depend on what was drawn.
+  // Offers what the drafter of `record` proposed. The drafter becomes the source of the tokens that have none yet. Its
+  // draft replaces the selected one if it continues that one or is worth more at `row_price`. `blind`: the tokens are
+  // random draws that may be rejected, so the decision to verify them must not depend on what was drawn.
   void Offer(DrafterRecord& record, Proposal& proposal, bool blind, double row_price);
 
-  // Only the first `rows` tokens are verified.
+  // Shortens the draft to its first `rows` tokens, which are verified.
   void Cut(SeqId seq, int rows);
 
  private:

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace outrider {
+namespace {
+
+constexpr int kMinSlice = 8,
+              kMaxSlice = 512;  // tokens: fewer at once cost more each, more would hold up a step for long
+
+}  // namespace
 
 DrafterAsking::DrafterAsking(const SpeculatorOptions& options, const std::vector<SpeculationRequest>& requests,
                              const PlannedStep& step, const CostCurve& curve, Policy& policy, DraftSelection& selection,
@@ -26,7 +32,7 @@ bool DrafterAsking::MayAsk(const DrafterRecord& record, const DraftableSequence&
   return request.speculates && request.allowed[static_cast<size_t>(record.id)] && Room(sequence) > 0;
 }
 
-// A random draw that may be rejected is judged without looking at it.
+// Random draws that may be rejected are judged without looking at the tokens that were drawn.
 bool DrafterAsking::Blind(const DrafterRecord& record, SeqId seq) const {
   return requests_[static_cast<size_t>(seq)].rejecting && record.traits().draws;
 }
@@ -46,7 +52,7 @@ void DrafterAsking::AskLookup(DrafterRecord& record) {
   WaitForDue(record);
 }
 
-// Waits for drafts that are on their way, if they are worth it.
+// Waits for drafts that are on their way, if waiting is expected to pay.
 void DrafterAsking::WaitForDue(DrafterRecord& record) {
   double longest = 0;
   for (const Proposal* proposal : asked_) longest = std::max(longest, proposal->due);
@@ -61,9 +67,9 @@ void DrafterAsking::WaitForDue(DrafterRecord& record) {
   OfferAll(record, policy_.MinSurvival(step_.Plain(), 0));
 }
 
-// Whether to have drafts `seconds` late is better than to have what is left of them in the next step. A plain step in
-// between brings a token for each sequence. If that was the draft's first token, the rest of the draft is still good;
-// if not, there is no draft in the next step either.
+// Whether waiting `seconds` for the drafts is better than taking a plain step now and using the rest of the drafts in
+// the next step. A plain step generates one token for each sequence. If that is the draft's first token, the rest of
+// the draft can still be used; if not, there is no draft in the next step either.
 bool DrafterAsking::WaitIsShorterThanAStep(const DrafterRecord& record, double seconds) {
   double first_right = 0;
   for (const DraftableSequence& sequence : step_.sequences())
@@ -72,7 +78,7 @@ bool DrafterAsking::WaitIsShorterThanAStep(const DrafterRecord& record, double s
   return seconds < plain_seconds * (1 - (1 - first_right) / policy_.speed_up()) * tuning_.max_wait;
 }
 
-// Whether the drafts that are due, `seconds` late, are expected to gain more than those that are there.
+// Whether the step is expected to gain more with the drafts that arrive `seconds` later than with those that are ready.
 bool DrafterAsking::WaitPays(const DrafterRecord& record, double seconds) {
   const double row_price = policy_.MinSurvival(step_.Plain(), 0);
   const auto& sequences = step_.sequences();
@@ -89,8 +95,8 @@ bool DrafterAsking::WaitPays(const DrafterRecord& record, double seconds) {
   return policy_.Gain(step_.With(outlooks_), seconds) > without;
 }
 
-// The chances of the tokens that a drafter can be expected to draft, given the chance that what it continues is right:
-// until a token's chance is below `min_chance`.
+// Fills `survival` for the draft that the drafter is expected to make. `chance` is the chance that the tokens which it
+// continues are accepted. The list ends when the chance falls below `min_chance`.
 void DrafterAsking::ExpectDraft(const DrafterRecord& record, const DraftableSequence& sequence, double chance,
                                 double min_chance, std::vector<double>* survival) const {
   survival->clear();
@@ -100,8 +106,8 @@ void DrafterAsking::ExpectDraft(const DrafterRecord& record, const DraftableSequ
   }
 }
 
-// A drafter that computes is asked for as many tokens as its record makes worth their cost; one that is not worth it,
-// for a few tokens now and then.
+// A drafter that computes is asked for as many tokens as are worth their cost, judged by its record. If it is not worth
+// asking at all, it is asked for a few tokens now and then, as a trial.
 void DrafterAsking::AskComputing(DrafterRecord& record) {
   int tokens = 0;
   const double gain = ExpectedGain(record, &tokens);
@@ -110,11 +116,11 @@ void DrafterAsking::AskComputing(DrafterRecord& record) {
     tokens = tuning_.trial_tokens;
     if (!TrialAffordable(record, tokens * record.token_seconds.value() + ReadingSeconds(record))) return;
   }
-  if (!step_.has_others()) ReadHistories(record, gain);  // prompts in the step go first
+  if (!step_.has_others()) ReadHistories(record, gain);  // while the target reads prompts, drafters wait
 
-  // Whether a token is worth verifying is decided when all are there; it is made if that alone is worth the time.
-  // (Where four rows cost less than two, two unsure tokens may make a third one pay; where another number of rows than
-  // in the last step costs something, the draft is made to the length that was planned.)
+  // A token is made if it is worth the time of making it. Whether it is also worth verifying is decided when all drafts
+  // are there: where four rows cost less than two, two unsure tokens may make a third one pay. Where a change of the
+  // number of rows costs time (SwitchSeconds), the draft is made to the planned length.
   const double row_price = policy_.MinSurvival(step_.Plain(), 0);
   const double making_price =
       policy_.MinSurvival(step_.Plain(), record.token_seconds.value() / step_.generating()) - row_price;
@@ -137,8 +143,8 @@ void DrafterAsking::AskComputing(DrafterRecord& record) {
   OfferAll(record, row_price);
 }
 
-// How many tokens the drafter should make, and what that adds to the drafts that are there, in tokens per step; 0 if
-// nothing.
+// Sets how many tokens the drafter should make. Returns what the step gains by them over the drafts that are there
+// already, in tokens; 0 if nothing.
 double DrafterAsking::ExpectedGain(DrafterRecord& record, int* tokens) {
   const double token_seconds = record.token_seconds.value();
   const double row_price = policy_.MinSurvival(step_.Plain(), token_seconds / step_.generating());
@@ -161,8 +167,8 @@ double DrafterAsking::ExpectedGain(DrafterRecord& record, int* tokens) {
   return std::max(0.0, GainWith(&record, row_price, *tokens * token_seconds) - without);
 }
 
-// What the step gains with the drafts that are there; if `record` is given, with those that its drafter is expected to
-// make in `seconds` where they are better.
+// What the step gains with the drafts that are there. If `record` is given, the drafts that its drafter is expected to
+// make in `seconds` replace those that are worth less.
 double DrafterAsking::GainWith(const DrafterRecord* record, double row_price, double seconds) {
   outlooks_ = step_.plain_sequences();
   for (size_t i = 0; i < outlooks_.size(); ++i) {
@@ -179,7 +185,7 @@ double DrafterAsking::GainWith(const DrafterRecord* record, double row_price, do
   return policy_.Gain(step_.With(outlooks_), seconds);
 }
 
-// What it would take the drafter to read all that it has not read of this step's sequences.
+// The time that the drafter would need to read everything that it has not read yet of this step's sequences.
 double DrafterAsking::ReadingSeconds(const DrafterRecord& record) const {
   int tokens = 0;
   for (const DraftableSequence& sequence : step_.sequences()) {
@@ -188,7 +194,7 @@ double DrafterAsking::ReadingSeconds(const DrafterRecord& record) const {
   return tokens * record.read_seconds.value();
 }
 
-// The drafter reads a slice of each history that it has not read to its end, if the answer is likely to go on long
+// Lets the drafter read a slice of each history that it has not read completely: if the answer is likely to go on long
 // enough for that to pay, or as a trial.
 void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
   const double plain_seconds = policy_.PlainSeconds(step_.Plain());
@@ -202,8 +208,7 @@ void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
     const bool pays = options_.always || (record.read_seconds.known() && lag * per_token <= earns);
     int slice = tuning_.first_slice;
     if (per_token > 0) {
-      slice = std::clamp(static_cast<int>(tuning_.slice_share * plain_seconds / per_token), tuning_.min_slice,
-                         tuning_.max_slice);
+      slice = std::clamp(static_cast<int>(tuning_.slice_share * plain_seconds / per_token), kMinSlice, kMaxSlice);
     }
     slice = std::min(slice, lag);
     if (!pays && !TrialAffordable(record, slice * per_token)) continue;
@@ -263,7 +268,9 @@ double DrafterAsking::Ask(DrafterRecord& record) {
   const double seconds = Timed(record, asked_, [&] { record.drafter->Propose(asked_); });
   for (Proposal* proposal : asked_) {
     Draft& draft = proposal->draft;
-    if (draft.size() > proposal->max_tokens) draft.tokens.resize(static_cast<size_t>(proposal->max_tokens));
+    if (draft.size() <= proposal->max_tokens) continue;
+    draft.tokens.resize(static_cast<size_t>(proposal->max_tokens));
+    if (!draft.distributions.empty()) draft.distributions.resize(static_cast<size_t>(proposal->max_tokens));
   }
   return seconds;
 }

@@ -1,10 +1,10 @@
 // DrafterAsking: which drafters are asked in a step, and for how much.
 //
-//   - Drafters that look things up are asked at every step. If a draft is on its way (a draft server), it is waited for
-//     where the wait is shorter than what the draft is expected to save.
-//   - Drafters that compute are asked when their expected gain exceeds their measured cost, and otherwise now and then
-//     within a share of the time, to notice when that changes (trials). They read a history in slices, after the
-//     target's first token, and only as far as it is likely to pay.
+//   - Drafters that look things up are asked at every step. If a draft is on its way (from a draft server), the step
+//     waits for it if the wait is shorter than the time that the draft is expected to save.
+//   - Drafters that compute are asked when their expected gain exceeds their measured cost. Otherwise they are asked
+//     now and then, within a small share of the time, to notice when that changes (trials). They read a history in
+//     slices, after the target's first token, and only as far as reading is likely to pay.
 //
 // What they answer is offered to the DraftSelection. Belongs to a Speculator.
 #pragma once
@@ -25,7 +25,7 @@ namespace outrider {
 
 class DrafterAsking {
  public:
-  // All of these outlive it. `requests`: by sequence.
+  // All arguments must outlive this object. `requests`: by sequence.
   DrafterAsking(const SpeculatorOptions& options, const std::vector<SpeculationRequest>& requests,
                 const PlannedStep& step, const CostCurve& curve, Policy& policy, DraftSelection& selection,
                 SpeculationAccount& account, const Clock& clock);
@@ -35,14 +35,15 @@ class DrafterAsking {
   void AskLookup(DrafterRecord& record);
   void AskComputing(DrafterRecord& record);
 
-  // Asks for what may follow the draft of `sequence` that is being verified; replaces `tokens` if there is more.
+  // Asks the drafter which tokens may follow the draft of `sequence` that is being verified. Replaces `tokens` by them
+  // if they are more.
   void AskAhead(DrafterRecord& record, const DraftableSequence& sequence, std::vector<Token>* tokens);
 
-  // Seconds of this step that were spent on drafts, taking back included (AddRollback).
+  // Seconds of this step that were spent on drafts, including rollbacks (AddRollback).
   double draft_seconds() const { return draft_seconds_; }
   void AddRollback(double seconds) { draft_seconds_ += seconds; }
 
-  // The step is over and took `seconds` in all; a share of them is for trials.
+  // The step is over and took `seconds` in all; a share of this time may be spent on trials.
   void EndStep(double seconds) { stepping_seconds_ += seconds; }
 
  private:

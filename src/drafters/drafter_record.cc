@@ -27,12 +27,12 @@ void DrafterRecord::Begin(SeqId seq, std::span<const Token> history, const Draft
 
 void DrafterRecord::Commit(SeqId seq, const CommittedStep& step) {
   Prediction& prediction = predictions_[static_cast<size_t>(seq)];
-  for (const Token said : step.history.last(static_cast<size_t>(step.added))) {
+  for (const Token generated : step.history.last(static_cast<size_t>(step.added))) {
     if (!prediction.open()) break;
-    const DraftToken& predicted = prediction.tokens[prediction.answered];
-    const bool right = predicted.token == said;
-    if (prediction.answered >= prediction.own_from) acceptance.Observe(seq, predicted.confidence, right);
-    ++prediction.answered;
+    const DraftToken& predicted = prediction.tokens[prediction.compared];
+    const bool right = predicted.token == generated;
+    if (prediction.compared >= prediction.own_from) acceptance.Observe(seq, predicted.confidence, right);
+    ++prediction.compared;
     if (!right) prediction.Close();
   }
   if (step.added > 0 || traits().reads_hidden) drafter->Commit(seq, step);
@@ -43,7 +43,7 @@ void DrafterRecord::Predict(const Proposal& proposal, size_t own_from, bool veri
   if (prediction.open() && !verified) return;
   prediction.tokens = proposal.draft.tokens;
   prediction.own_from = own_from;
-  prediction.answered = 0;
+  prediction.compared = 0;
 }
 
 void DrafterRecord::AppendSurvival(const Proposal& proposal, size_t own_from, bool blind,

@@ -1,7 +1,7 @@
-// DrafterRecord: a drafter, and what is known about it: how often it is right, what its tokens cost, and what it
-// predicted that the target has not answered yet.
+// DrafterRecord: a drafter, and what is known about it: how often its tokens are right, what they cost, and its latest
+// prediction, as far as the target has not generated these tokens yet.
 //
-// Every prediction is scored when the target has said its own tokens, whether it was verified or not, so that a drafter
+// Every prediction is compared with the tokens that the target generates, whether it was verified or not. So a drafter
 // that is not used at present can show that it has become better.
 #pragma once
 
@@ -32,30 +32,30 @@ class DrafterRecord {
   // Scores the prediction for `seq` and passes the step on to the drafter.
   void Commit(SeqId seq, const CommittedStep& step);
 
-  // The proposal's tokens from `own_from` on are this drafter's prediction. It replaces an earlier one that is not
-  // answered yet only if it is `verified`.
+  // The proposal's tokens from `own_from` on are this drafter's prediction. If an earlier prediction has not been
+  // compared completely, this one replaces it only if it is going to be `verified`.
   void Predict(const Proposal& proposal, size_t own_from, bool verified);
 
-  // Appends to `survival` the chances that the proposal's tokens from `own_from` on survive; `survival` holds those of
-  // the tokens before. `blind`: without looking at the tokens and their confidence.
+  // Appends to `survival` the chances that the proposal's tokens from `own_from` on are accepted; `survival` already
+  // holds those of the tokens before. `blind`: does not look at the tokens and their confidence.
   void AppendSurvival(const Proposal& proposal, size_t own_from, bool blind, std::vector<double>* survival) const;
 
   DrafterId id;
   std::unique_ptr<Drafter> drafter;
   AcceptanceModel acceptance;
   std::vector<Proposal> proposals;  // by sequence, reused from step to step
-  RecentMean token_seconds;         // if it computes: one more token for all drafts of a step
-  RecentMean read_seconds;          // if it computes: to read a token of a history
-  double trial_seconds = 0;         // spent while it was not worth its cost
+  RecentMean token_seconds;         // if it computes: time to make one more token for all drafts of a step
+  RecentMean read_seconds;          // if it computes: time to read one token of a history
+  double trial_seconds = 0;         // time spent on trials, while it was not worth its cost
 
  private:
   struct Prediction {
     std::vector<DraftToken> tokens;
-    size_t own_from = 0;  // the tokens before are another drafter's, which this one continued
-    size_t answered = 0;  // tokens that were compared with the target's
+    size_t own_from = 0;  // the tokens before this index come from another drafter, whose draft was continued
+    size_t compared = 0;  // tokens that were compared with the target's
 
-    bool open() const { return answered < tokens.size(); }
-    void Close() { answered = tokens.size(); }
+    bool open() const { return compared < tokens.size(); }
+    void Close() { compared = tokens.size(); }
   };
 
   std::vector<Prediction> predictions_;  // by sequence

@@ -1,7 +1,7 @@
-// What drafters that look things up are built from: a hash of an n-gram, and a table from such hashes to values.
+// The hash of an n-gram, and a table from such hashes to values; used by drafters that look things up.
 //
-// The n-gram itself is not kept: two n-grams with the same 64 bits are taken for one, which costs a wrong guess once in
-// a very long time. Pure; one thread.
+// The n-gram itself is not stored. Two n-grams with the same 64-bit hash are taken for the same one, which leads to a
+// wrong guess very rarely. Pure; one thread.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// The hash of n tokens, fed one by one. The same tokens as a longer or shorter n-gram hash differently.
+// The hash of n tokens, which are added one by one. N-grams of different lengths have different hashes.
 class NgramHash {
  public:
   explicit NgramHash(size_t n) : value_(n) {}
@@ -35,8 +35,9 @@ inline uint64_t HashNgram(std::span<const Token> ngram) {
   return hash.value();
 }
 
-// An open-addressed hash table that never takes long: a key that finds no place within kMaxProbes is not kept. With the
-// table at most half full that does not happen by chance, only to somebody who makes his tokens collide.
+// An open-addressing hash table with a bounded time per call: a key that finds no free slot within kMaxProbes is not
+// stored. The table is at most half full, so this does not happen by chance, but only if somebody chooses tokens whose
+// hashes collide.
 template <typename Value>
 class HashIndex {
  public:
@@ -57,9 +58,9 @@ class HashIndex {
     return slot.hash == Key(hash) ? &slot.value : nullptr;
   }
 
-  // Null if there is no place for it. Valid until the next call.
+  // Null if there is no slot for it. Valid until the next call.
   Value* FindOrAdd(uint64_t hash) {
-    if (2 * (size_ + 1) > slots_.size()) Resize(slots_.empty() ? kLeastSlots : 2 * slots_.size());
+    if (2 * (size_ + 1) > slots_.size()) Resize(slots_.empty() ? kMinSlots : 2 * slots_.size());
     Slot& slot = slots_[Probe(hash)];
     if (slot.hash == 0) {
       slot.hash = Key(hash);
@@ -69,16 +70,16 @@ class HashIndex {
   }
 
   size_t size() const { return size_; }
-  const std::vector<Slot>& slots() const { return slots_; }  // empty ones among them
+  const std::vector<Slot>& slots() const { return slots_; }  // including empty ones
 
  private:
-  static constexpr size_t kLeastSlots = 64;
+  static constexpr size_t kMinSlots = 64;
   static constexpr size_t kMaxProbes = 64;
 
   static uint64_t Key(uint64_t hash) { return hash == 0 ? 1 : hash; }
 
-  // The slot of `hash`, or the empty one where it belongs, or another's if there is neither. The distance grows with
-  // each probe, so that full slots do not clot.
+  // The slot that holds `hash`; else the empty slot where it belongs; else a slot with another hash. The distance grows
+  // with each probe, so that full slots do not form clusters.
   size_t Probe(uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
     size_t at = Key(hash) & mask;

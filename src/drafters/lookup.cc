@@ -25,7 +25,7 @@ bool Continuation::Append(Token token, float confidence) {
   const double survival = survival_ * confidence;
   if (room() <= 0 || confidence < proposal_.p_min || survival < proposal_.min_survival) return false;
   Draft& draft = proposal_.draft;
-  // Beside drawn tokens, a token that was looked up stands as one that was certain to be proposed.
+  // The distributions must be as long as the draft: a token that was looked up was proposed with probability 1.
   if (!draft.distributions.empty()) draft.distributions.push_back({{token, 1.0f}});
   draft.tokens.push_back({token, confidence, kNoDrafter});
   survival_ = survival;
@@ -33,7 +33,7 @@ bool Continuation::Append(Token token, float confidence) {
 }
 
 float MatchConfidence(int64_t agreed, int64_t seen, int matched) {
-  constexpr double kPriorWeight = 2;  // observations that the length of the match is worth
+  constexpr double kPriorWeight = 2;  // in observations: how much the length of the match counts
   const double prior = (matched + 1.0) / (matched + 2.0);
   return static_cast<float>((static_cast<double>(agreed) + kPriorWeight * prior) /
                             (static_cast<double>(seen) + kPriorWeight));

@@ -1,5 +1,5 @@
-// What drafters that look things up have in common: how they read a history, how they write a draft, and how sure they
-// are. Proposing takes microseconds whatever the length of the history, and nothing of it is copied.
+// What all drafters that look things up have in common: how they read a history, how they write a draft, and how they
+// compute their confidence. Proposing takes microseconds, however long the history is, and copies nothing of it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A proposal as one text: the history, what is drafted so far, and what is appended now.
+// A proposal seen as one text: the history, then the draft so far, to which tokens can be appended.
 class Continuation {
  public:
   explicit Continuation(Proposal& proposal);
@@ -23,13 +23,14 @@ class Continuation {
     return position < n ? proposal_.history[position] : proposal_.draft.tokens[position - n].token;
   }
 
-  // The last `count` tokens, of which there must be as many.
+  // Hashes or copies the last tokens. There must be as many.
   uint64_t HashLast(size_t count) const;
   void CopyLast(std::span<Token> to) const;
 
   int room() const { return proposal_.max_tokens - proposal_.draft.size(); }
 
-  // Appends a token unless one of the proposal's limits forbids it; then the draft has ended, and false is returned.
+  // Appends a token. Returns false, and appends nothing, if one of the proposal's limits forbids it: the draft ends
+  // there.
   bool Append(Token token, float confidence);
 
  private:
@@ -37,9 +38,10 @@ class Continuation {
   double survival_ = 1;  // product of the draft's confidences
 };
 
-// How sure to be of a token that followed in `agreed` of the `seen` places where the last `matched` tokens stood. The
-// share, shrunk towards what can be expected from a match of this length alone: `matched` tokens went well in a row, so
-// by Laplace's rule of succession the next does with (matched + 1) / (matched + 2). Always within (0, 1).
+// The confidence in a token that followed in `agreed` of the `seen` places where the last `matched` tokens occurred. It
+// is the share agreed / seen, shrunk towards the chance that a match of this length gives by itself: `matched` tokens
+// in a row were the same, so by Laplace's rule of succession the next one is the same with chance (matched + 1) /
+// (matched + 2). Always within (0, 1).
 float MatchConfidence(int64_t agreed, int64_t seen, int matched);
 
 // A drafter that learns a sequence token by token and continues it by looking up its end.
@@ -56,7 +58,7 @@ class LookupDrafter : public Drafter {
  protected:
   // Forgets what was in `seq`; a prompt of `n_prompt` tokens is about to be learned.
   virtual void Open(SeqId seq, const DraftContext& context, size_t n_prompt) = 0;
-  // history[position] is what follows the tokens before it. Called for each position of a sequence once, in order.
+  // Learns that history[position] follows the tokens before it. Called once for each position of a sequence, in order.
   virtual void Learn(SeqId seq, std::span<const Token> history, size_t position) = 0;
   virtual void Extend(SeqId seq, Continuation& text) = 0;
   virtual void Close(SeqId seq, std::span<const Token> history, bool complete) = 0;
@@ -64,7 +66,7 @@ class LookupDrafter : public Drafter {
  private:
   void Read(SeqId seq, std::span<const Token> history);
 
-  std::vector<size_t> read_;  // of each sequence, tokens learned
+  std::vector<size_t> read_;  // by sequence: how many of its tokens were learned
 };
 
 }  // namespace outrider

@@ -34,8 +34,8 @@ void CheckDraft(const Proposal& proposal, int begun, const std::set<Token>& seen
   }
 }
 
-std::vector<Token> RandomTokens(int most) {
-  const int size = *rc::gen::inRange(0, most);
+std::vector<Token> RandomTokens(int max_size) {
+  const int size = *rc::gen::inRange(0, max_size);
   return *rc::gen::container<std::vector<Token>>(static_cast<size_t>(size), rc::gen::inRange(0, 4));
 }
 
@@ -56,7 +56,7 @@ void CheckPromises(const DrafterKind& kind, const std::string& parameters) {
     const int action = *rc::gen::inRange(0, 8);
     if (action == 0) {
       line.owner = *rc::gen::element<std::string>("", "anna", "bert");
-      // Owners speak of different things, so that a leak shows.
+      // Owners use different tokens, so that a leak would be found.
       const Token offset = line.owner.empty() ? 0 : line.owner == "anna" ? 100 : 200;
       line.history = RandomTokens(40);
       for (Token& token : line.history) token += offset;

@@ -1,4 +1,4 @@
-// For tests of drafters that look things up: a drafter whose tokens are bytes, and the talk around it.
+// For tests of drafters that look things up: runs a drafter on histories whose tokens are bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,8 +87,8 @@ class Talk {
   std::map<SeqId, std::vector<Token>> histories_;
 };
 
-// What every such drafter owes its caller, whatever happens: random requests in all sequences, by two owners, with
-// histories that go on, shrink and repeat themselves. To be called within a property.
+// Checks what every such drafter must guarantee, with random requests of two owners in all sequences, whose histories
+// grow, shrink and repeat themselves. To be called within a property.
 void CheckPromises(const DrafterKind& kind, const std::string& parameters);
 
 }  // namespace outrider

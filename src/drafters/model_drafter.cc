@@ -6,21 +6,22 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "drafters/through_text.h"
+#include "drafters/retokenizing_drafter.h"
 
 namespace outrider {
 namespace {
 
-constexpr Token kMaxExtraTokens = 256;  // padding and additions at the end of otherwise equal vocabularies
-constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;
+constexpr Token kMaxExtraTokens = 256;  // by which the sizes of equal vocabularies may differ (padding, additions)
+constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;  // changes the seed where the target's noise must not be used
 
 // The probability of the best token, from its row of logits.
 float ProbabilityOfBest(std::span<const float> logits, Token best) {
-  const float most = logits[static_cast<size_t>(best)];
-  constexpr float kNegligible = 14;  // e^-14 times a vocabulary of 100,000 is less than a tenth
+  const float max_logit = logits[static_cast<size_t>(best)];
+  // Logits this far below the best one are left out: e^-14 times 100,000 tokens is less than 0.1.
+  constexpr float kNegligible = 14;
   float sum = 0;
   for (const float logit : logits) {
-    if (logit > most - kNegligible) sum += std::exp(logit - most);
+    if (logit > max_logit - kNegligible) sum += std::exp(logit - max_logit);
   }
   return 1 / sum;
 }
@@ -37,9 +38,9 @@ ModelDrafter::ModelDrafter(const DraftModel& model, int n_sequences, int window,
 
 void ModelDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext& context) {
   Memory& memory = MemoryOf(seq);
-  memory.agreed = 0;  // the memory may still begin like the new history; Agree finds out
+  memory.agreed = 0;  // the memory may share a prefix with the new history; Agree compares them
   if (memory.tokens.empty()) memory.start = 0;
-  // Grammar and penalties stay with the target: they need the whole past, and only take candidates away.
+  // The draft model uses neither grammar nor penalties: they need the whole history, and only remove candidates.
   SamplingOptions options;
   options.seed = context.distributions ? context.sampling.seed ^ kOtherNoise : context.sampling.seed;
   options.temperature = context.sampling.temperature;
@@ -56,7 +57,8 @@ void ModelDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext& 
   memory.distributions = context.distributions;
 }
 
-// How many tokens at the beginning of the memory are those of `seen`; the ones known to be are not compared again.
+// How many tokens at the beginning of the memory are the same as in `seen`. Those that are known to be are not compared
+// again.
 size_t ModelDrafter::AgreedTokens(const Memory& memory, std::span<const Token> seen) {
   const size_t comparable = std::min(seen.size(), memory.tokens.size());
   size_t agreed = memory.agreed;
@@ -77,8 +79,9 @@ void ModelDrafter::Agree(SeqId seq, std::span<const Token> history) {
   if (history.size() <= start) return Forget(seq);
   const std::span<const Token> seen = history.subspan(start);
   memory.agreed = AgreedTokens(memory, seen);
-  if (memory.agreed == 0 && start > 0 && !memory.tokens.empty()) return Forget(seq);  // a window into another history
-  // The last token is always decoded: its row tells the next.
+  if (memory.agreed == 0 && start > 0 && !memory.tokens.empty())
+    return Forget(seq);  // the window belongs to another history
+  // The last token is always decoded (again), because the logits of its row give the next token.
   const size_t keep = std::min(memory.agreed, seen.size() - 1);
   if (keep < memory.tokens.size()) {
     const Pos kept = model_.engine.TruncateTo(seq, static_cast<Pos>(keep));
@@ -95,7 +98,8 @@ void ModelDrafter::Forget(SeqId seq) {
   memory.start = 0;
 }
 
-// Makes room for `more` tokens after a history of `length`: the window moves on by half of itself when it is full.
+// Makes room for `more` tokens after a history of `length` tokens. When the window is full it is moved: the memory is
+// cleared and begins again with the last half of the window.
 void ModelDrafter::Slide(SeqId seq, size_t length, size_t more) {
   Memory& memory = MemoryOf(seq);
   const auto window = static_cast<size_t>(window_);
@@ -143,8 +147,8 @@ void ModelDrafter::Read(SeqId seq, std::span<const Token> history, int tokens) {
   const size_t end = std::min(seen.size() - 1, memory.tokens.size() + static_cast<size_t>(tokens));
   while (memory.tokens.size() < end) {
     batch_.Clear();
-    const auto most = static_cast<size_t>(model_.engine.info().max_batch);
-    const size_t until = std::min(end, memory.tokens.size() + most);
+    const auto max_batch = static_cast<size_t>(model_.engine.info().max_batch);
+    const size_t until = std::min(end, memory.tokens.size() + max_batch);
     while (memory.tokens.size() < until) {
       if (!Add(seq, seen[memory.tokens.size()], false)) return Forget(seq);
     }
@@ -168,7 +172,8 @@ void ModelDrafter::Propose(std::span<Proposal*> proposals) {
   }
 }
 
-// Brings every memory up to the end of its history and of the draft that is there already.
+// Decodes what is missing in the memory of each proposal's sequence: the rest of its history, and the draft tokens that
+// another drafter made.
 void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
   batch_.Clear();
   answers_.clear();
@@ -182,7 +187,7 @@ void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
     Slide(seq, proposal->history.size(), static_cast<size_t>(proposal->max_tokens));
     const auto start = static_cast<size_t>(memory.start);
     const size_t rows = length - start - memory.tokens.size();
-    if (rows > kReadAlong + given.size()) continue;  // a window that moved on is read again in slices
+    if (rows > kReadAlong + given.size()) continue;  // the window was moved: Read reads it again in slices
     if (static_cast<int>(rows) + batch_.size() > model_.engine.info().max_batch) continue;
     bool readable = length > start;
     for (size_t at = start + memory.tokens.size(); readable && at < length; ++at) {
@@ -209,7 +214,7 @@ bool ModelDrafter::DrawNext(Answer& answer) {
   const Token token = memory.sampler->Draw(logits, position);
   if (token == kNoToken) return false;
   const bool ends = model_.tokenizer.EndsGeneration(token);
-  if (ends && !memory.distributions) return false;  // the target ends without our help
+  if (ends && !memory.distributions) return false;  // a draft need not contain the end of the answer
   const float confidence =
       memory.sampler->greedy() ? ProbabilityOfBest(logits, token) : memory.sampler->LastProbability(token);
   answer.survival *= confidence;
@@ -217,7 +222,8 @@ bool ModelDrafter::DrawNext(Answer& answer) {
   proposal.draft.tokens.push_back({token, confidence});
   if (memory.distributions) {
     auto& all = proposal.draft.distributions;
-    while (all.size() + 1 < proposal.draft.tokens.size()) {  // another drafter's tokens: certain of each
+    while (all.size() + 1 <
+           proposal.draft.tokens.size()) {  // another drafter's tokens count as proposed with probability 1
       all.push_back({{proposal.draft.tokens[all.size()].token, 1.0f}});
     }
     std::vector<TokenProbability>& distribution = all.emplace_back();
@@ -259,8 +265,8 @@ DrafterKind ModelKind() {
             auto drafter = std::make_unique<ModelDrafter>(model, environment.n_sequences, window, vocabulary);
             if (match.difference.empty()) return std::unique_ptr<Drafter>(std::move(drafter));
             LogInfo("the draft model has a vocabulary of its own, and drafts through text: {}", match.difference);
-            return std::unique_ptr<Drafter>(std::make_unique<ThroughText>(std::move(drafter), environment.tokenizer,
-                                                                          model.tokenizer, environment.n_sequences));
+            return std::unique_ptr<Drafter>(std::make_unique<RetokenizingDrafter>(
+                std::move(drafter), environment.tokenizer, model.tokenizer, environment.n_sequences));
           }};
 }
 

@@ -1,12 +1,13 @@
-// ModelDrafter: a small model of the target's vocabulary guesses what the large one will say. (One of another
-// vocabulary needs drafters/through_text.h in between.)
+// ModelDrafter: a small model with the target's vocabulary guesses which tokens the target will generate. (A model with
+// another vocabulary is used through drafters/retokenizing_drafter.h.)
 //
 // It draws with the target's own noise (same seed, same positions), so that at any temperature it draws the target's
-// token as often as two models can agree; its confidence is the probability it drew with. Its memory follows the
-// target's: a sequence that goes on from an earlier request's prefix is not read again, and what was drafted wrongly is
-// taken back. All sequences of a step draft in one batch, token by token.
+// token as often as the two distributions allow. Its confidence in a token is the probability with which it drew the
+// token. Its memory follows the target's: a prefix that a sequence shares with an earlier request is not read again,
+// and rejected draft tokens are rolled back. All sequences of a step draft in one batch, token by token.
 //
-// A failing draft engine costs drafts, never a request: the sequence's memory is given up and read again.
+// If the draft engine fails there are no drafts, but no request fails: the memory of the sequence is cleared and read
+// again.
 #pragma once
 
 #include <memory>
@@ -21,8 +22,8 @@ namespace outrider {
 
 class ModelDrafter : public Drafter, public HistoryReader {
  public:
-  // `window`: tokens of the history the model looks back on at most; 0 = as many as its context holds. `vocabulary`:
-  // tokens up to this id mean the same to both models; no other is read or drafted.
+  // `window`: max number of tokens of the history that the model reads; 0 = as many as its context holds. `vocabulary`:
+  // token ids below this mean the same to both models; others are neither read nor drafted.
   ModelDrafter(const DraftModel& model, int n_sequences, int window, Token vocabulary);
 
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
@@ -33,20 +34,20 @@ class ModelDrafter : public Drafter, public HistoryReader {
   int Lag(SeqId seq, std::span<const Token> history) const override;
   void Read(SeqId seq, std::span<const Token> history, int tokens) override;
 
-  // Tokens of the history after the first `kept` may be others than they were.
+  // Tokens of the history after the first `kept` may have changed since the last call.
   void Revise(SeqId seq, size_t kept);
 
-  // Nothing of what `seq` has read is left.
+  // Clears the memory of `seq`.
   void Forget(SeqId seq);
 
-  static constexpr int kReadAlong = 16;  // tokens a proposal may read first without being behind
+  static constexpr int kReadAlong = 16;  // tokens that Propose may read by itself; more are counted as lag
 
  private:
   // What the engine's memory of one sequence holds: the history from `start` on, then perhaps drafted tokens.
   struct Memory {
     Pos start = 0;
     std::vector<Token> tokens;
-    size_t agreed = 0;  // of them known to be history
+    size_t agreed = 0;  // how many of them are known to be history
     std::unique_ptr<Sampler> sampler;
     bool distributions = false;
   };
@@ -55,7 +56,7 @@ class ModelDrafter : public Drafter, public HistoryReader {
   struct Answer {
     Proposal* proposal;
     double survival;
-    int row;  // of the last batch, whose logits tell the next token
+    int row;  // the row of the last batch whose logits give the next token
   };
 
   Memory& MemoryOf(SeqId seq) { return memories_[static_cast<size_t>(seq)]; }
@@ -73,7 +74,7 @@ class ModelDrafter : public Drafter, public HistoryReader {
   std::vector<Memory> memories_;
   Batch batch_;
   std::vector<Answer> answers_;
-  bool failing_ = false;  // logged once per change
+  bool failing_ = false;  // the last Decode failed; only a change is logged
 };
 
 // How far two vocabularies agree.

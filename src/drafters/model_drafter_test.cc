@@ -83,7 +83,7 @@ TEST(ModelDrafterTest, TakesBackWhatWasWrongAndReadsOnlyWhatIsNew) {
   history.insert(history.end(), {draft[0], draft[1], 99});  // two right, then something else
   const size_t before = f.engine.batches().size();
   EXPECT_EQ(f.Ask(0, history, 2), f.Says(history, 2));
-  EXPECT_EQ(f.engine.batches()[before].size(), 1) << "only the token it did not foresee";
+  EXPECT_EQ(f.engine.batches()[before].size(), 1) << "only the token that it did not predict";
 }
 
 TEST(ModelDrafterTest, ContinuesAnotherDraftersTokens) {

@@ -1,5 +1,5 @@
-// NextTokens: which tokens followed an n-gram, and how often. Keeps a few of them in a fixed place: whoever has more
-// than four continuations of about the same frequency has nothing to say.
+// NextTokens: which tokens followed an n-gram, and how often. Keeps at most four of them, in a fixed amount of memory:
+// an n-gram with more continuations of about the same frequency does not help to predict the next token.
 #pragma once
 
 #include <array>

@@ -21,12 +21,12 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kStaticNgram = 2;  // the size llama-lookup-create counts
-constexpr size_t kMaxWeighed = 8;   // followers of an n-gram that are compared
+constexpr size_t kStaticNgram = 2;  // tokens: the length that llama-lookup-create counts
+constexpr size_t kMaxWeighed = 8;   // max number of followers of an n-gram that are compared
 
-constexpr size_t kSavedNgrams = size_t{1} << 18;  // most n-grams of the dynamic file and of the owner without a name
-constexpr size_t kOwnerNgrams = size_t{1} << 16;  // and of each owner with one
-constexpr size_t kMostLearned = 4096;             // tokens of an answer that are remembered: End must not take long
+constexpr size_t kSavedNgrams = size_t{1} << 18;  // max n-grams of the dynamic file and of the owner without a name
+constexpr size_t kOwnerNgrams = size_t{1} << 16;  // max n-grams of each owner with a name
+constexpr size_t kMaxLearned = 4096;  // last tokens of an answer that are remembered: End must not take long
 
 struct Options {
   std::string static_path;
@@ -35,10 +35,11 @@ struct Options {
   bool remember;  // answers, for later requests
 };
 
-// What an n-gram must have shown before it is believed, by its size.
+// How often an n-gram must have been seen, and with which share the same token must have followed it, before that token
+// is drafted. By the length of the n-gram, less 1.
 struct Thresholds {
-  std::array<int, kMaxCachedNgram> least_seen;
-  std::array<int, kMaxCachedNgram> least_percent;
+  std::array<int, kMaxCachedNgram> min_seen;
+  std::array<int, kMaxCachedNgram> min_percent;
 };
 constexpr Thresholds kLax = {{2, 2, 1, 1}, {66, 50, 50, 50}};     // for the sequence itself, and the corpus
 constexpr Thresholds kStrict = {{4, 3, 2, 2}, {75, 66, 66, 66}};  // for other sequences
@@ -46,7 +47,7 @@ constexpr Thresholds kStrict = {{4, 3, 2, 2}, {75, 66, 66, 66}};  // for other s
 // What was learned over requests.
 struct Memory {
   NgramCounts counts;
-  size_t most;
+  size_t max_ngrams;
   bool changed = false;
 
   void Learn(std::span<const Token> history, size_t first) {
@@ -56,7 +57,7 @@ struct Memory {
       }
       changed = true;
     }
-    while (counts.size() > most) counts.Age();
+    while (counts.size() > max_ngrams) counts.Age();
   }
 };
 
@@ -126,8 +127,8 @@ class NgramCache : public LookupDrafter {
   void Close(SeqId seq, std::span<const Token> history, bool complete) override {
     Sequence& sequence = sequences_[static_cast<size_t>(seq)];
     if (complete && options_.remember && sequence.memory != nullptr) {
-      const size_t least = history.size() - std::min(history.size(), kMostLearned);
-      sequence.memory->Learn(history, std::max(sequence.n_prompt, least));
+      const size_t first = history.size() - std::min(history.size(), kMaxLearned);
+      sequence.memory->Learn(history, std::max(sequence.n_prompt, first));
     }
     sequence = {};
   }
@@ -168,7 +169,7 @@ class NgramCache : public LookupDrafter {
   // The follower with the highest product of counts here and in the corpus, if it followed often enough.
   std::optional<Guess> Weigh(std::span<const CountedToken> followers, int64_t total, size_t n,
                              const Thresholds& thresholds, const NgramCounts::Followers* corpus) const {
-    if (total < thresholds.least_seen[n - 1]) return {};
+    if (total < thresholds.min_seen[n - 1]) return {};
     const CountedToken* best = nullptr;
     double best_weight = 0;
     for (const CountedToken& follower : followers) {
@@ -178,7 +179,7 @@ class NgramCache : public LookupDrafter {
       best = &follower;
       best_weight = weight;
     }
-    if (best == nullptr || int64_t{100} * best->count < thresholds.least_percent[n - 1] * total) return {};
+    if (best == nullptr || int64_t{100} * best->count < thresholds.min_percent[n - 1] * total) return {};
     return Guess{best->token, MatchConfidence(best->count, total, static_cast<int>(n))};
   }
 

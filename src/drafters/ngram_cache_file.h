@@ -1,7 +1,8 @@
 // N-gram cache files, as llama.cpp's llama-lookup-create and llama-lookup-merge write them: tokens of one vocabulary,
-// no header, no checksum. So every number is checked: what is cut, makes no sense or has tokens outside the vocabulary
-// is refused. A file of another model with as many tokens cannot be told from a right one; it only guesses badly. Files
-// are written beside and renamed, so a crash leaves the old one.
+// no header, no checksum. Therefore every number is checked when a file is read: a file that is cut off, has impossible
+// numbers or has tokens outside the vocabulary is refused. A file made for another model whose vocabulary has the same
+// size cannot be detected; its drafts are merely bad. A file is written under another name and then renamed, so a crash
+// leaves the old file intact.
 #pragma once
 
 #include <string>

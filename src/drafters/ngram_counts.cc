@@ -7,8 +7,8 @@
 namespace outrider {
 namespace {
 
-constexpr int kMostSearched = 256;  // followers looked at when one is seen again
-constexpr int kMostCounted = 64;    // and when one is asked about, which happens at every drafted token
+constexpr int kMaxSearched = 256;  // followers that Add searches
+constexpr int kMaxCounted = 64;    // followers that Count searches: fewer, because it runs for every drafted token
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void NgramCounts::Add(const CachedNgram& ngram, Token token) {
   uint32_t at = followers->first_;
   uint32_t first_equal = at;  // the first with the same count as `at`
   for (int searched = 1; nodes_[at].counted.token != token; ++searched) {
-    if (searched == kMostSearched) return;
+    if (searched == kMaxSearched) return;
     const uint32_t next = nodes_[at].next;
     if (next == Followers::kNone) {
       const uint32_t node = AddNode({token, 1});
@@ -70,7 +70,7 @@ size_t NgramCounts::Top(const Followers& followers, std::span<CountedToken> toke
 
 int32_t NgramCounts::Count(const Followers& followers, Token token) const {
   int searched = 0;
-  for (uint32_t at = followers.first_; at != Followers::kNone && searched < kMostCounted; at = nodes_[at].next) {
+  for (uint32_t at = followers.first_; at != Followers::kNone && searched < kMaxCounted; at = nodes_[at].next) {
     if (nodes_[at].counted.token == token) return nodes_[at].counted.count;
     ++searched;
   }

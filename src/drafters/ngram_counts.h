@@ -40,7 +40,7 @@ class NgramCounts {
     uint32_t first_ = kNone;  // in nodes_
   };
 
-  // `token` followed once more. Not counted for n-grams that hundreds of tokens followed: they tell nothing.
+  // `token` followed once more. Not counted if hundreds of tokens followed the n-gram: it predicts nothing.
   void Add(const CachedNgram& ngram, Token token);
 
   // What followed a new n-gram: at least one token, in descending order of count. False if the n-gram is there already.
@@ -52,10 +52,10 @@ class NgramCounts {
   // Fills `tokens` with the most frequent followers, the most frequent first, and returns how many there are.
   size_t Top(const Followers& followers, std::span<CountedToken> tokens) const;
 
-  // How often `token` followed, if it is among the first few dozens; else 0.
+  // How often `token` followed, if it is one of the few dozen most frequent followers; else 0.
   int32_t Count(const Followers& followers, Token token) const;
 
-  // Halves all counts; what was seen once is gone.
+  // Halves all counts and removes followers that were seen only once.
   void Age();
 
   size_t size() const { return index_.size(); }  // n-grams
@@ -86,7 +86,7 @@ class NgramCounts {
   uint32_t AddNode(const CountedToken& counted);
 
   HashIndex<Followers> index_;
-  std::vector<Node> nodes_;  // lists, the most frequent first; all in one place, as most n-grams have one follower
+  std::vector<Node> nodes_;  // linked lists, most frequent first; in one vector, as most n-grams have one follower
 };
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // What ngram-simple and ngram-map have in common: llama.cpp's three parameters, and for each sequence an index from its
-// n-grams to what is known of them.
+// n-grams to an entry for each.
 #pragma once
 
 #include <span>

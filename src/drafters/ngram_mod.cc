@@ -25,7 +25,7 @@ class Table {
  public:
   struct Entry {
     Token token = kNoToken;
-    uint16_t tag = 0;    // of the hash, so that n-grams that share a place are not taken for each other
+    uint16_t tag = 0;    // more bits of the hash, to tell apart n-grams that share an entry
     uint8_t seen = 0;    // occurrences; 0 = empty
     uint8_t agreed = 0;  // how many of them were followed by the same token as the one before
   };
@@ -89,14 +89,15 @@ class NgramMod : public LookupDrafter {
   void Close(SeqId seq, std::span<const Token>, bool) override { sequences_[static_cast<size_t>(seq)] = nullptr; }
 
  private:
-  // Fills found_ with what the table says comes next: as far as there is room, and at least until n_min is decided.
+  // Fills found_ with the tokens that the table predicts: as many as there is room for, but at least n_min, because
+  // shorter drafts are dropped.
   void Walk(const Table& table, const Continuation& text) {
     const auto n = static_cast<size_t>(options_.n_match);
-    const auto most = static_cast<size_t>(std::min(options_.n_max, std::max(text.room(), options_.n_min)));
+    const auto max_found = static_cast<size_t>(std::min(options_.n_max, std::max(text.room(), options_.n_min)));
     found_.clear();
     path_.resize(n);
     text.CopyLast(path_);
-    while (found_.size() < most) {
+    while (found_.size() < max_found) {
       const Table::Entry* entry = table.Find(HashNgram(std::span(path_).last(n)));
       if (entry == nullptr) return;
       found_.push_back(*entry);

@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kLongestMatch = NgramOptions::kLongest;  // how far back a match is followed to see how good it is
+constexpr int kLongestMatch = NgramOptions::kLongest;  // tokens: how far back a match is followed to measure its length
 
 // Where an n-gram stood.
 struct Places {
@@ -36,7 +36,8 @@ class NgramSimple : public NgramIndexDrafter<Places> {
     const int matched = MatchLength(text, places->next);
     if (matched < options_.size_n) return;
 
-    // What is copied may reach into the draft itself: so a loop shorter than the draft goes on.
+    // The copied text may reach into the draft itself, so that a repeated passage shorter than the draft is repeated
+    // again.
     if (!text.Append(text[places->next], MatchConfidence(places->agreed, places->hits - 1, matched))) return;
     for (int i = 1; i < options_.size_m; ++i) {
       const Token token = text[places->next + static_cast<size_t>(i)];

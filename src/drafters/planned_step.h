@@ -1,5 +1,6 @@
-// PlannedStep: a step as its costs see it: whose rows it has beside which prompts, after how much text, and whether it
-// looks like the step before. How it is computed is the engine's answer.
+// PlannedStep: what decides about the cost of a step: the rows of each sequence, the rows of prompts, the mean length
+// of the sequences, and whether the step has the same shape as the one before. How the engine computes the step is the
+// engine's answer (Engine::LayOut).
 #pragma once
 
 #include <span>
@@ -22,10 +23,10 @@ struct DraftableSequence {
 
 class PlannedStep {
  public:
-  // `target` computes the step.
+  // `target` is the engine that computes the step.
   explicit PlannedStep(const Engine& target) : target_(target) {}
 
-  // Both in ascending order of sequences. `others`: prompts, and sequences that may not have a draft.
+  // Both lists in ascending order of sequences. `others`: prompts, and sequences that may not have a draft.
   void Begin(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others);
 
   std::span<const DraftableSequence> sequences() const { return sequences_; }
@@ -33,7 +34,7 @@ class PlannedStep {
   bool has_others() const { return !others_.empty(); }
   int context() const { return context_; }  // mean length of the draftable sequences
 
-  // What can be said of it with these drafts, one for each draftable sequence, and without any.
+  // The step with these drafts, one for each draftable sequence; and without any draft.
   StepOutlook With(std::span<const SequenceOutlook> sequences) const;
   StepOutlook Plain() const { return With(plain_); }
   const std::vector<SequenceOutlook>& plain_sequences() const { return plain_; }
@@ -50,7 +51,7 @@ class PlannedStep {
  private:
   struct Shape {
     int generating = 0, other_rows = 0;
-    int rows = 0;  // of all; 0 if the step was computed in several parts
+    int rows = 0;  // in all; 0 if the step was computed in several parts
     int alike = 0;
   };
 

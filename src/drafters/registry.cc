@@ -53,15 +53,15 @@ Result<DrafterChoice> ParseDrafterChoice(std::string_view text) {
   }
 }
 
-int DrafterParameters::Integer(const std::string& name, int default_value, int least, int most) {
+int DrafterParameters::Integer(const std::string& name, int default_value, int min, int max) {
   const std::string* text = Find(name);
   if (text == nullptr) return default_value;
   int value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error == std::errc() && end == text->data() + text->size() && value >= least && value <= most) return value;
+  if (error == std::errc() && end == text->data() + text->size() && value >= min && value <= max) return value;
   if (error_.ok()) {
     error_ = InvalidArgument(fmt::format("drafter {}: {} must be a whole number from {} to {}, not '{}'", choice_.name,
-                                         name, least, most, *text));
+                                         name, min, max, *text));
   }
   return default_value;
 }
@@ -123,7 +123,8 @@ Result<std::unique_ptr<Drafter>> MakeDrafter(const DrafterChoice& choice, const 
     for (const DrafterKind& known : kinds) names.push_back(known.name);
     return InvalidArgument(fmt::format("there is no drafter '{}'; there are: {}", choice.name, fmt::join(names, ", ")));
   }
-  // Kinds ask for all their parameters before anything else, so what is wrong with these is known even if making fails.
+  // A kind reads all its parameters before it does anything else. So a wrong parameter is reported even if making the
+  // drafter fails for another reason.
   DrafterParameters parameters(choice);
   Result<std::unique_ptr<Drafter>> drafter = kind->make(parameters, environment);
   if (Status status = parameters.Check(); !status.ok()) return status;

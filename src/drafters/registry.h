@@ -29,7 +29,7 @@ struct DrafterEnvironment {
   int n_sequences = 0;
   const Tokenizer& tokenizer;         // the target's
   const DraftModel* model = nullptr;  // --model-draft; null if there is none
-  bool remember = true;               // what one request teaches may help the next
+  bool remember = true;               // drafters may use what they learned from earlier requests
   Engine* target = nullptr;           // for drafters that read its hidden states (Engine::ProvideHidden)
 };
 
@@ -42,17 +42,17 @@ struct DrafterChoice {
 
 Result<DrafterChoice> ParseDrafterChoice(std::string_view text);
 
-// Typed access to the parameters of a choice; remembers the first thing that is wrong.
+// Typed access to the parameters of a choice; keeps the first error.
 class DrafterParameters {
  public:
   explicit DrafterParameters(const DrafterChoice& choice) : choice_(choice) {}
 
-  int Integer(const std::string& name, int default_value, int least, int most);
+  int Integer(const std::string& name, int default_value, int min, int max);
   bool Flag(const std::string& name, bool default_value);
   std::string Text(const std::string& name, std::string default_value);
   const std::vector<std::string>& Values();  // those without a key
 
-  // The first bad value, or a parameter that nobody asked about (with those that exist).
+  // The first bad value, or a parameter that the drafter does not have (the message lists those that exist).
   Status Check() const;
 
  private:
@@ -70,7 +70,7 @@ struct DrafterKind {
   std::function<Result<std::unique_ptr<Drafter>>(DrafterParameters&, const DrafterEnvironment&)> make;
 };
 
-// Those of this room.
+// All but `remote`, which src/remote defines and apps/speculation.cc adds.
 const std::vector<DrafterKind>& DrafterKinds();
 
 // One of `kinds`. kInvalidArgument with a sentence that names what exists, if the name or a parameter is wrong.

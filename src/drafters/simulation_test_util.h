@@ -20,7 +20,7 @@ namespace outrider::simulation {
 
 inline constexpr double kPlainSeconds = 0.01;  // of a step of one row; the worlds below count in this unit
 inline constexpr int kPromptTokens = 16;
-inline constexpr int kMaxFixed = 24;  // longest fixed draft to compare with
+inline constexpr int kMaxFixedLength = 24;  // longest fixed draft to compare with
 inline constexpr int kMaxRows = 64;
 
 // What is asked for in tests, as a share of the throughput of the best fixed length (which may be 0): on average over
@@ -63,7 +63,7 @@ using Cost = std::function<double(int rows)>;
 
 struct World {
   std::string name;
-  double least;  // one of the shares above
+  double min_share;  // one of the shares above
   Cost cost;
   std::vector<DrafterScript> drafters;
   Cost calibrated = nullptr;        // what the calibration saw; null = the truth
@@ -390,7 +390,7 @@ class Simulation {
 
  private:
   int most_rows() const {
-    const int most = std::max(kMaxRows, (kMaxFixed + 1) * static_cast<int>(world_.arrivals.size()));
+    const int most = std::max(kMaxRows, (kMaxFixedLength + 1) * static_cast<int>(world_.arrivals.size()));
     return world_.replays ? most + world_.tokens : most;  // a fixed length may decode all again and again
   }
 
@@ -538,7 +538,7 @@ inline void AddSwitching(const std::string& on, const Cost& cost, double switch_
   for (World& world : switching) {
     world.name += ", switching" + on;
     world.switch_cost = switch_cost;
-    if (world.least < kHostile) world.least = switch_cost > 1 ? kRestless : kUnsettled;
+    if (world.min_share < kHostile) world.min_share = switch_cost > 1 ? kRestless : kUnsettled;
     worlds.push_back(std::move(world));
   }
 }

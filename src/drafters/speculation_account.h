@@ -1,5 +1,5 @@
-// SpeculationAccount: what speculation did and took, by drafter and by request. Counts and sums only; nothing is
-// decided here.
+// SpeculationAccount: how many tokens were drafted and accepted and how long that took, by drafter and by request.
+// Counts and sums only; nothing is decided here.
 #pragma once
 
 #include <string_view>
@@ -17,16 +17,16 @@ class SpeculationAccount {
   // A request begins in `seq`.
   void BeginRequest(SeqId seq);
 
-  // A drafter took `seconds` for `seq`. Where several sequences shared the time, each is charged all of it, and the
-  // drafter once (`AddDrafting`).
+  // A drafter took `seconds`. If it drafted for several sequences in this time, AddDraftingFor is called for each of
+  // them with the whole time, and AddDrafting once.
   void AddDrafting(DrafterId drafter, double seconds);
   void AddDraftingFor(SeqId seq, DrafterId drafter, double seconds);
 
-  // A draft was verified: its first `accepted` tokens were right.
+  // A draft was verified: its first `accepted` tokens were accepted.
   void AddVerified(SeqId seq, const Draft& draft, int accepted);
 
-  // A step of the request in `seq` said `tokens` and took `seconds`, drafting included; each token would have taken
-  // `plain_seconds` in plain decoding.
+  // A step of the request in `seq` generated `tokens` tokens and took `seconds`, drafting included; each token would
+  // have taken `plain_seconds` in plain decoding.
   void AddStep(SeqId seq, int tokens, double seconds, double plain_seconds);
 
   const std::vector<DrafterStats>& stats() const { return totals_; }  // by drafter, since the start

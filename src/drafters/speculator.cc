@@ -184,7 +184,8 @@ void Speculator::Impl::ChooseRows(int room) {
   step.SetDrafts(draft_rows);
 }
 
-// How many rows the draft must have to be what the target has begun with ahead; 0 if it has not begun with this draft.
+// How many rows the draft must have to be the same as the rows that the target has already begun to compute; 0 if the
+// target has not begun with this draft.
 int Speculator::Impl::RowsBegunAhead(const DraftableSequence& sequence) const {
   if (lookahead == nullptr) return 0;
   std::span<const Token> begun = lookahead->BegunAhead(sequence.seq, sequence.history);
@@ -217,16 +218,16 @@ const Draft& Speculator::draft(SeqId seq) const {
 void Speculator::ObserveStep(double seconds) {
   Impl& impl = *impl_;
   impl.asking.EndStep(seconds + impl.asking.draft_seconds());
-  // What looked too dear once is tried again in the end.
-  impl.rollback.save_seconds *= impl.options.tuning.asking.rollback_memory;
-  impl.rollback.restore_seconds *= impl.options.tuning.asking.rollback_memory;
+  // The measured costs of rollbacks fade, so that drafts which once seemed too expensive are tried again.
+  impl.rollback.save_seconds *= 1 - impl.options.tuning.asking.rollback_forgetting;
+  impl.rollback.restore_seconds *= 1 - impl.options.tuning.asking.rollback_forgetting;
   const StepOutlook plain = impl.step.Plain();
   impl.step.Done();
   if (impl.lookahead != nullptr && impl.lookahead->LastDecodeWasBegunAhead()) ++impl.lookahead_steps;
   if (!impl.step.sequences().empty() && !impl.step.has_others()) impl.LearnFrom(seconds, plain);
 }
 
-// A step without prompts took `seconds`; `plain` is what could be said of it without drafts.
+// Learns from a step without prompts that took `seconds`. `plain` is the same step without drafts.
 void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const double with_drafting = seconds + asking.draft_seconds();
   const double plain_seconds = policy.PlainSeconds(plain);

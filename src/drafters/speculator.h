@@ -1,11 +1,12 @@
-// Speculator: all drafters of a server behind one face. The scheduler tells it what is committed and how long steps
-// take; before each step it says which tokens are worth verifying along with the next row of each sequence.
+// Speculator: all drafters of a server behind one interface. The scheduler reports to it which tokens are committed and
+// how long steps take; before each step it answers which draft tokens are worth verifying along with the next row of
+// each sequence.
 //
-// It puts together what others do:
+// It combines these parts:
 //   DrafterAsking       which drafters are asked, and for how much
 //   DraftSelection      the best draft of each sequence
 //   Policy              how many tokens of these drafts a step verifies (spec/policy.h)
-//   SpeculationAccount  what came of it
+//   SpeculationAccount  counts of drafted and accepted tokens, and times
 //
 // Belongs to the stepping thread. Pure but for the drafters: time comes from the clock it is given.
 #pragma once
@@ -27,7 +28,7 @@ namespace outrider {
 
 class Speculator {
  public:
-  // `target` outlives this. `lookahead`: of the target, if it can begin with rows before they are asked for.
+  // `target` must outlive this object. `lookahead`: of the target, if it can begin with rows before they are asked for.
   Speculator(std::vector<std::unique_ptr<Drafter>> drafters, CostCurve curve, const SpeculatorOptions& options,
              const Engine& target, const Clock& clock = Clock::Real(), Lookahead* lookahead = nullptr);
   ~Speculator();
@@ -36,8 +37,8 @@ class Speculator {
   void Begin(SeqId seq, std::span<const Token> history, const SpeculationOptions& wishes, const DraftContext& context);
   void End(SeqId seq, std::span<const Token> history, bool complete);
 
-  // A step is over for `seq`: `accepted` tokens of its draft were right. Called for sequences with a draft or new
-  // tokens, and, if WantsHidden(seq), for those whose prompt is being read.
+  // A step is over for `seq`, and `accepted` tokens of its draft were accepted. Called for sequences with a draft or
+  // new tokens and, if WantsHidden(seq), also for those whose prompt is being read.
   void Commit(SeqId seq, const CommittedStep& step, int accepted);
 
   // Whether the rows of `seq` must come with hidden states.
@@ -56,7 +57,7 @@ class Speculator {
   // The step that Plan prepared took `seconds` (decoding, and drawing from its rows).
   void ObserveStep(double seconds);
 
-  // What taking back costs where it is not free: saving a state before a draft, restoring one.
+  // What a rollback costs where it is not free: saving a state before a draft, and restoring it.
   void ObserveSave(double seconds);
   void ObserveRestore(double seconds);
 
@@ -69,7 +70,7 @@ class Speculator {
   const CostCurve& curve() const;
   double speed_up() const;           // over plain decoding, lately
   double speed_up(SeqId seq) const;  // of the request running in `seq`, or the last one there; 1 if nothing is known
-  uint64_t lookahead_steps() const;  // whose rows had been begun before they were asked for
+  uint64_t lookahead_steps() const;  // steps whose rows had been begun before they were asked for
 
   std::string_view name(DrafterId drafter) const;  // "" for kNoDrafter; stays valid
 

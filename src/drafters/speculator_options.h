@@ -1,4 +1,4 @@
-// What a server says about its speculation, and what one request may do within that.
+// The options of a server for speculation, and what one request may do within them.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 namespace outrider {
 
 struct SpeculatorOptions {
-  int n_max = 31;               // draft tokens per sequence and step, at most
+  int n_max = 31;               // max draft tokens per sequence and step
   int n_min = 0;                // shorter drafts are dropped
-  float p_min = 0;              // a draft ends before the first token its drafter believes in less than this
-  bool join = true;             // a draft that is likely right to its end may be continued by another drafter
+  float p_min = 0;              // a draft ends before the first token with a lower confidence than this
+  bool join = true;             // a draft that is likely to be accepted completely may be continued by another drafter
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
-  double shadow_share = 0.005;  // of the time, for trials of drafters that compute and are not worth it at present
+  double shadow_share = 0.005;  // share of the time for trials of drafters that compute but do not pay at present
   Tuning tuning;
 };
 
@@ -24,7 +24,7 @@ struct SpeculationRequest {
   int n_max = 0, n_min = 0;
   float p_min = 0;
   std::vector<bool> allowed;  // by drafter
-  int generated = 0;          // tokens so far
+  int generated = 0;          // tokens generated so far
 };
 
 }  // namespace outrider

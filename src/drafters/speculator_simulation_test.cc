@@ -29,7 +29,7 @@ TEST_P(SimulationTest, ComesCloseToTheBestFixedLength) {
     double best = plain;
     int best_length = 0;
     for (size_t drafter = 0; drafter < world.drafters.size(); ++drafter) {
-      for (int length = 1; length <= kMaxFixed; ++length) {
+      for (int length = 1; length <= kMaxFixedLength; ++length) {
         double fixed = simulation.RunFixed(drafter, length);
         if (world.replays) fixed = std::min(fixed, simulation.RunFixed(drafter, length, /*patient=*/true));
         if (fixed < best) best_length = length;
@@ -39,10 +39,10 @@ TEST_P(SimulationTest, ComesCloseToTheBestFixedLength) {
     const double ours = simulation.RunSpeculator();
     std::printf("%-46s best fixed %2d: %5.2fx  ours: %5.2fx  ours/best %.3f\n", world.name.c_str(), best_length,
                 plain / best, plain / ours, best / ours);
-    EXPECT_GE(best / ours, world.least - kLuck);
+    EXPECT_GE(best / ours, world.min_share - kLuck);
     sum += best / ours;
   }
-  EXPECT_GE(sum / kSeeds, world.least);
+  EXPECT_GE(sum / kSeeds, world.min_share);
 }
 
 // What reading a long prompt costs in an answer of 40 tokens is not always earned back: 0.95 of plain decoding where it

@@ -1,5 +1,5 @@
-// The Speculator and a drafter that is far away: when a line was wrong, the next one takes a while to come. Waiting for
-// it must pay, or not happen.
+// The Speculator and a drafter that is far away: after a wrong draft the next one takes some time to arrive. The
+// Speculator must wait for it only if that pays.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ Token TruthAt(size_t position) {
   return static_cast<Token>(position * 31 % 97);
 }
 
-// Right with a fixed chance; a line goes on while it is right, and is made anew, `delay` later, when it was not.
+// Each token is right with a fixed chance. While its tokens are right the drafter continues its line of tokens; after a
+// wrong token it begins a new line, which arrives `delay` later.
 class FarDrafter : public Drafter {
  public:
   FarDrafter(double acceptance, double delay, bool says_when, ManualClock& clock)

@@ -7,22 +7,23 @@ namespace outrider {
 namespace {
 
 constexpr int kVotersPerTree = 8;
-constexpr size_t kLongestRematch = 64;     // tokens; a longer match would say no more
-constexpr size_t kUsualAnswer = 1024;      // tokens that memory is set aside for
-constexpr size_t kAbsorbedAtEnd = 2048;    // tokens of past requests: about a millisecond, and enough for most
-constexpr size_t kAbsorbedPerCommit = 64;  // the rest of long ones
+constexpr size_t kMaxRematch = 64;         // tokens: longer matches would not predict better
+constexpr size_t kUsualAnswer = 1024;      // tokens of an answer for which memory is reserved
+constexpr size_t kAbsorbedAtEnd = 2048;    // tokens of past requests: takes about a millisecond, and is enough for most
+constexpr size_t kAbsorbedPerCommit = 64;  // tokens: the rest of long requests
 
 bool BeginsWith(std::span<const Token> text, std::span<const Token> beginning) {
   return beginning.size() <= text.size() && std::equal(beginning.begin(), beginning.end(), text.begin());
 }
 
-// What is like the end of a sequence that stands at `cursor`, once the draft is appended to it.
+// Where the end of the sequence, with the draft appended, occurs in the tree. `cursor` is at the end of the sequence.
 SuffixTree::Occurrence FindAfter(const SuffixTree& tree, SuffixTree::Cursor cursor, const Draft& draft) {
   for (const DraftToken& drafted : draft.tokens) tree.Advance(cursor, drafted.token);
   return tree.Find(cursor);
 }
 
-// A place in a text that was like the end of the sequence, and what follows it.
+// A place in a text whose preceding tokens are the same as at the end of the sequence. It votes for the token that
+// follows there.
 struct Voter {
   std::span<const Token> text;
   size_t next;
@@ -30,8 +31,8 @@ struct Voter {
   bool own;        // in the sequence's own text, which the draft continues
 };
 
-// What a voter says comes next. Past the end of its own text the sequence goes on with the draft: repetition can be
-// drafted further than it has gone.
+// The token that a voter predicts. After the sequence's own text the draft follows, so a repetition can be drafted for
+// longer than it has lasted in the text.
 Token Vote(const Voter& voter, const Draft& draft) {
   if (voter.next < voter.text.size()) return voter.text[voter.next];
   if (!voter.own) return kNoToken;
@@ -40,13 +41,13 @@ Token Vote(const Voter& voter, const Draft& draft) {
 
 // Few enough to be kept on the stack, and to be compared one by one.
 struct Voters {
-  static constexpr size_t kMost = size_t{3} * kVotersPerTree;
-  std::array<Voter, kMost> items;
+  static constexpr size_t kMax = size_t{3} * kVotersPerTree;
+  std::array<Voter, kMax> items;
   size_t size = 0;
 
   std::span<const Voter> span() const { return {items.data(), size}; }
 
-  // The places that are found from `found` back in time, longest matches first.
+  // Adds the place `found` and earlier places that match, longest matches first.
   void Add(const SuffixTree& tree, SuffixTree::Occurrence found, bool own) {
     for (int i = 0; i < kVotersPerTree && found.length > 0; ++i) {
       items[size++] = {tree.text(), static_cast<size_t>(found.next), found.length, own};
@@ -55,7 +56,7 @@ struct Voters {
     }
   }
 
-  // Those that vote for `token` go on, the others leave.
+  // Keeps the voters that voted for `token` and moves them on by one token; removes the others.
   void KeepAgreeing(Token token, const Draft& draft) {
     size_t kept = 0;
     for (const Voter& voter : span())
@@ -64,7 +65,7 @@ struct Voters {
   }
 };
 
-// A token that somebody voted for.
+// A token with at least one vote.
 struct Choice {
   Token token;
   int32_t longest;  // match among its voters
@@ -76,11 +77,12 @@ struct Ballot {
   float confidence = 0;
 };
 
-// The longest match decides, and among equals the number of votes. Each vote counts by its match for the confidence:
-// agreeing votes over all votes and two for the unseen. This fits what is measured closely (docs/drafters/suffix.md).
+// Elects the token with the longest match; among equal lengths, the one with the most votes. A vote has the weight of
+// its match length. The confidence is the weight of the votes for the token, divided by the weight of all votes plus 2
+// for continuations never seen. This fits the measurements closely (docs/drafters/suffix.md).
 Ballot Elect(const Voters& voters, const Draft& draft) {
   constexpr float kUnseen = 2;
-  std::array<Choice, Voters::kMost> choices;
+  std::array<Choice, Voters::kMax> choices;
   auto end = choices.begin();
   float all = kUnseen;
   for (const Voter& voter : voters.span()) {
@@ -116,7 +118,7 @@ void SuffixDrafter::Begin(SeqId seq, std::span<const Token> history, const Draft
   Sequence& sequence = sequences_[static_cast<size_t>(seq)];
   sequence.owner = context.owner;
   sequence.followers = {};
-  // The next turn of a conversation begins with the last one, whose tree is already there.
+  // The prompt of a conversation's next turn begins with the text of the last one, whose tree is kept.
   if (!BeginsWith(history, sequence.own.text())) sequence.own = SuffixTree();
   sequence.own.Reserve(history.size() + kUsualAnswer);
   Read(sequence, history);
@@ -147,7 +149,7 @@ size_t SuffixDrafter::running_bytes() const {
   return sum;
 }
 
-// Brings all that is known of the sequence up to `history`. Returns its owner's past.
+// Brings the sequence's tree and cursors up to the end of `history`. Returns the trees of its owner's past requests.
 SuffixMemory::Generations SuffixDrafter::Read(Sequence& sequence, std::span<const Token> history) {
   SuffixTree& own = sequence.own;
   if (own.text().size() > history.size()) own = SuffixTree();
@@ -159,11 +161,12 @@ SuffixMemory::Generations SuffixDrafter::Read(Sequence& sequence, std::span<cons
   return past;
 }
 
-// Starts over, a little way back, where the tree is another one or has grown: it may know longer matches now.
+// Moves the follower's cursor to the end of `history`. If the tree was replaced or has grown, it may have longer
+// matches now, so the cursor starts again kMaxRematch tokens before the end.
 void SuffixDrafter::Follow(Follower& follower, const SuffixMemory::Generation& generation,
                            std::span<const Token> history) {
   const SuffixTree& tree = generation.tree;
-  const size_t from = history.size() - std::min(history.size(), kLongestRematch);
+  const size_t from = history.size() - std::min(history.size(), kMaxRematch);
   if (follower.generation != generation.id || follower.tree_size != tree.text().size() || follower.read < from ||
       follower.read > history.size())
     follower = {generation.id, tree.text().size(), from, {}};

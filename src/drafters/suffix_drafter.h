@@ -1,9 +1,9 @@
 // SuffixDrafter: drafts what followed where the end of the sequence occurred before: in the request itself (prompt and
 // answer so far), and in past requests of the same owner.
 //
-// The places that share most with the end of the sequence vote on each token; those that voted for another one leave.
-// Confidence comes from how much they share and how far they agree (docs/drafters/suffix.md). No model, no training;
-// a few microseconds a draft.
+// The places with the longest matches vote on each token; those that voted for another token take no further part. The
+// confidence depends on the lengths of the matches and on how many of them agree (docs/drafters/suffix.md). There is no
+// model and no training; a draft takes a few microseconds.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 namespace outrider {
 
 struct SuffixOptions {
-  bool remember = true;                    // past requests, not only the one at hand
-  size_t memory_bytes = size_t{64} << 20;  // for that, over all owners
+  bool remember = true;                    // use past requests too, not only the current one
+  size_t memory_bytes = size_t{64} << 20;  // for past requests of all owners
 };
 
 class SuffixDrafter final : public Drafter {
@@ -36,11 +36,11 @@ class SuffixDrafter final : public Drafter {
   size_t running_bytes() const;                                               // of the sequences' own texts
 
  private:
-  // Where a sequence stands in a tree of its owner's past.
+  // The place of a sequence's end in a tree of its owner's past requests.
   struct Follower {
     uint64_t generation = 0;
     size_t tree_size = 0;  // when the cursor was set
-    size_t read = 0;       // tokens of the history
+    size_t read = 0;       // tokens of the history that the cursor has followed
     SuffixTree::Cursor cursor;
   };
 

@@ -5,8 +5,8 @@
 namespace outrider {
 namespace {
 
-constexpr int32_t kKnown = 64;   // tokens: a passage that long in the young tree is not stored again
-constexpr size_t kContext = 32;  // tokens of it that are, before something new
+constexpr int32_t kKnown = 64;   // tokens: a passage of this length that the young tree contains is not stored again
+constexpr size_t kContext = 32;  // tokens at its end that are stored again, as the context of the new text after it
 constexpr Token kBorder[] = {kNoToken};
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr Token kBorder[] = {kNoToken};
 SuffixMemory::SuffixMemory(size_t max_bytes)
     : max_waiting_bytes_(max_bytes / 8),
       max_tree_bytes_(max_bytes - max_waiting_bytes_),
-      max_owners_(std::clamp(max_bytes / kLeastShare, size_t{1}, kMostOwners)) {}
+      max_owners_(std::clamp(max_bytes / kMinShare, size_t{1}, kMaxOwners)) {}
 
 size_t SuffixMemory::Owner::bytes() const {
   return (young ? young->tree.bytes() : 0) + (old ? old->tree.bytes() : 0);
@@ -102,16 +102,17 @@ void SuffixMemory::Renew(Owner& owner) {
   owner.young = std::make_unique<Generation>(++generations_);
 }
 
-// The tree that is being written is never the victim: with what it needs it takes at most half an owner's part, so
-// whenever memory is short, somebody holds more.
+// Frees memory until there is room for `bytes_needed`, by dropping the older tree of the owner that holds the most. The
+// tree that is being written is never dropped: with the new tokens it has at most half of an owner's share, so whenever
+// memory is short another owner holds more.
 void SuffixMemory::MakeRoom(size_t bytes_needed) {
   if (bytes_needed == 0) return;
   while (TreeBytes() + bytes_needed > max_tree_bytes_) {
-    Owner& most = std::max_element(owners_.begin(), owners_.end(), [](const auto& a, const auto& b) {
-                    return a.second.bytes() < b.second.bytes();
-                  })->second;
-    if (!most.old) Renew(most);
-    most.old.reset();
+    Owner& largest = std::max_element(owners_.begin(), owners_.end(), [](const auto& a, const auto& b) {
+                       return a.second.bytes() < b.second.bytes();
+                     })->second;
+    if (!largest.old) Renew(largest);
+    largest.old.reset();
   }
 }
 

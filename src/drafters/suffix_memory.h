@@ -1,16 +1,17 @@
-// SuffixMemory: what past requests said, kept apart by owner, within a bound on memory.
+// SuffixMemory: the texts of past requests, separate for each owner, within a limit on memory.
 //
-// Each owner has a young and an old suffix tree. Texts go into the young one; when it is full it becomes the old one,
-// and the old one goes. A text that keeps coming up is thus copied into each new tree, and one that does not is
-// forgotten after two. Owners share the memory evenly: one that would exceed its part gives up its own old tree, and
-// when a new owner makes the parts smaller, the one that holds most gives first. Beyond a number of owners the least
-// recently used is forgotten.
+// Each owner has a young and an old suffix tree. Texts are added to the young tree. When it is full, the old tree is
+// dropped, the young one becomes the old one, and a new young one begins. So a text that comes again and again is
+// copied into each new tree, and a text that does not is forgotten after two trees. Owners have equal shares of the
+// memory: an owner that would exceed its share drops its own old tree, and when a new owner makes the shares smaller,
+// the owner that holds the most drops its tree first. If there are too many owners, the least recently used one is
+// forgotten.
 //
-// Only what is new is stored: long passages that the young tree already knows (a system prompt, earlier turns of a
-// conversation, a file that an agent sends again) are left out but for a little context.
+// Only new text is stored: long passages that the young tree already contains (a system prompt, earlier turns of a
+// conversation, a file that an agent sends again) are left out, except for a little context.
 //
-// Remember only takes note of a text. It enters the trees in Absorb, bit by bit, so that the end of a long request does
-// not hold up the others. What cannot be absorbed in time is dropped.
+// Remember only queues a text. Absorb adds queued texts to the trees, a few tokens at a time, so that the end of a long
+// request does not delay other requests. If the queue gets too long, its oldest texts are dropped.
 //
 // Not thread-safe.
 #pragma once
@@ -31,17 +32,17 @@ namespace outrider {
 
 class SuffixMemory {
  public:
-  static constexpr size_t kLeastShare = size_t{1} << 20;  // bytes an owner has at least
-  static constexpr size_t kMostOwners = 64;
+  static constexpr size_t kMinShare = size_t{1} << 20;  // bytes
+  static constexpr size_t kMaxOwners = 64;
 
-  // A tree that only grows. It can vanish in any call of Absorb; another then has another id.
+  // A tree that only grows. Any call of Absorb may delete it; a new tree has another id.
   struct Generation {
     uint64_t id;
     SuffixTree tree;
   };
   using Generations = std::array<const Generation*, 2>;  // the young one, the old one; null if there is none
 
-  // At least kLeastShare.
+  // `max_bytes` must be at least kMinShare.
   explicit SuffixMemory(size_t max_bytes);
 
   void Remember(const std::string& owner, std::span<const Token> text);
@@ -50,7 +51,7 @@ class SuffixMemory {
   // Valid until the next call of Absorb.
   Generations Find(const std::string& owner);
 
-  // Of all trees and waiting texts: between calls, at most what the memory was given.
+  // Bytes of all trees and waiting texts; between calls never more than `max_bytes`.
   size_t bytes() const;
 
  private:
@@ -61,12 +62,12 @@ class SuffixMemory {
     size_t bytes() const;
   };
 
-  // A text on its way into its owner's young tree.
+  // A text that is waiting to be added to its owner's young tree.
   struct Waiting {
     std::string owner;
     std::vector<Token> text;
     size_t read = 0;
-    size_t stored = 0;      // up to here, as far as it was worth it
+    size_t stored = 0;      // everything before this position was stored, or known already
     uint64_t known_to = 0;  // the tree in which `place` is the text read so far; 0 while the text is being stored
     SuffixTree::Cursor place = {};
   };

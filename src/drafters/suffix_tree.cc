@@ -8,11 +8,11 @@ namespace {
 constexpr int32_t kRoot = 0;
 constexpr int32_t kNoNode = -1;
 
-constexpr size_t kLeastCapacity = 16;
+constexpr size_t kMinCapacity = 16;
 
-// By half, so that growing is amortised and at most a third lies idle.
+// Capacities grow by half, so that appending takes amortised constant time and at most a third of the memory is unused.
 constexpr size_t Grown(size_t capacity, size_t need) {
-  while (capacity < need) capacity = std::max(kLeastCapacity, capacity + capacity / 2);
+  while (capacity < need) capacity = std::max(kMinCapacity, capacity + capacity / 2);
   return capacity;
 }
 
@@ -39,7 +39,8 @@ uint32_t Hash(int32_t parent, Token first) {
 void SuffixTree::Append(Token token) {
   PushBack(text_, token);
   if (token < 0) {
-    // What is still being matched stays in the tree as the beginning of an earlier passage: nothing to add.
+    // The suffix that is being matched is in the tree already, as the beginning of an earlier passage, so it needs no
+    // leaf.
     active_ = Cursor();
     PushBack(earlier_, Occurrence{});
     return;
@@ -48,10 +49,11 @@ void SuffixTree::Append(Token token) {
   NoteOccurrence();
 }
 
-// Ukkonen's step: from the longest repeated suffix down, each suffix that was never followed by `next` before gets a
-// leaf; the first that was is the new longest repeated one.
+// Ukkonen's step. Goes through the suffixes, beginning with the longest repeated one. Each suffix that was never
+// followed by `next` before gets a leaf; the first one that was is the new longest repeated suffix, with `next`
+// appended.
 void SuffixTree::Extend(Token next) {
-  int32_t unlinked = kNoNode;  // the node made just before, whose link is the next one met
+  int32_t unlinked = kNoNode;  // the node that was made just before; its link is the next node that is reached
   const auto link_to = [&](int32_t target) {
     if (unlinked != kNoNode) node(unlinked).link = target;
     unlinked = kNoNode;
@@ -70,7 +72,7 @@ void SuffixTree::Extend(Token next) {
       const Token follows = token(Start(child) + Length(active_));
       if (follows == next) return Step(active_, child);
       if (follows < 0) {
-        // The only earlier occurrence ended with its document: the leaf goes on with the new text instead.
+        // The only earlier occurrence ended with its document: the leaf is continued with the new text instead.
         SetChild(active_.node_, token(active_.label_), ~start);
       } else {
         const int32_t made = Split(active_, child, start);
@@ -83,7 +85,7 @@ void SuffixTree::Extend(Token next) {
   }
 }
 
-// Makes the place a node; `start` is its latest occurrence.
+// Turns the place on the edge to `child` into a node; `start` is its latest occurrence.
 int32_t SuffixTree::Split(const Cursor& place, Child child, int32_t start) {
   const auto made = static_cast<int32_t>(nodes_.size());
   const int32_t depth = Length(place);
@@ -93,8 +95,8 @@ int32_t SuffixTree::Split(const Cursor& place, Child child, int32_t start) {
   return made;
 }
 
-// Remembers where the longest repeated suffix occurred before. Then this occurrence becomes the recent one of the node
-// it passed last.
+// Records where the longest repeated suffix occurred before. Then the present occurrence becomes the most recent one of
+// the deepest node above it.
 void SuffixTree::NoteOccurrence() {
   const Child child = Settle(active_);
   PushBack(earlier_, FindAt(active_, child));
@@ -116,13 +118,14 @@ SuffixTree::Child SuffixTree::Settle(Cursor& cursor) const {
   return kNone;
 }
 
-// One token down the edge to `child`. The label is read from the child, for the old one may have ended at a border.
+// Moves the cursor one token down the edge to `child`. The label is taken from the child, because the old label may
+// have ended at a border.
 void SuffixTree::Step(Cursor& cursor, Child child) const {
   cursor.label_ = Start(child) + node(cursor.node_).depth;
   ++cursor.below_;
 }
 
-// The longest proper suffix of the place. Not for the empty passage.
+// Moves the cursor to the longest proper suffix of its passage, which must not be empty.
 void SuffixTree::DropFirst(Cursor& cursor) const {
   if (cursor.node_ != kRoot) {
     cursor.node_ = node(cursor.node_).link;
@@ -208,8 +211,8 @@ size_t SuffixTree::bytes() const {
 }
 
 size_t SuffixTree::BytesWith(size_t more) const {
-  // Each suffix gets at most one leaf, and each leaf brings at most one node. Those of the suffix that is being matched
-  // are still to come.
+  // Each suffix gets at most one leaf, and each leaf adds at most one node. The suffixes that are still being matched
+  // have no leaf yet and are counted too.
   const size_t leaves = static_cast<size_t>(Length(active_)) + more;
   const size_t tokens = text_.size() + more;
   return Grown(text_.capacity(), tokens) * sizeof(Token) + Grown(earlier_.capacity(), tokens) * sizeof(Occurrence) +

@@ -1,8 +1,8 @@
 // SuffixTree: every passage of a growing text, and where each occurred before.
 //
 // Built online (Ukkonen): Append takes amortised constant time, and afterwards the longest suffix of the text that
-// occurred earlier is known with one such occurrence. Earlier(p) leads from an occurrence to one before it that shares
-// as much as possible, so a few steps collect what followed a passage in the past, longest match first.
+// occurred earlier is known with one such occurrence. Earlier(p) leads from an occurrence to an earlier one with
+// the longest match, so a few steps collect what followed a passage in the past, longest match first.
 //
 // A Cursor follows another text: after each Advance it stands at the longest suffix of that text which occurs in the
 // tree, again in amortised constant time. Appending to the tree leaves cursors valid, but they do not learn of longer
@@ -49,7 +49,7 @@ class SuffixTree {
   // Of the longest suffix of text[0 .. position) that occurred before. 0 < position <= text().size().
   Occurrence Earlier(int32_t position) const { return earlier_[static_cast<size_t>(position) - 1]; }
 
-  // Where a text stands that goes on from this tree's own.
+  // A cursor at the end of this tree's own text.
   Cursor End() const { return active_; }
 
   void Advance(Cursor& cursor, Token token) const;
@@ -58,10 +58,10 @@ class SuffixTree {
   int32_t Length(const Cursor& cursor) const { return node(cursor.node_).depth + cursor.below_; }
   Occurrence Find(const Cursor& cursor) const;
 
-  // Room for a text of about `tokens`. Without it, or beyond, arrays grow by half.
+  // Reserves memory for a text of about `tokens` tokens. Without this, or for longer texts, arrays grow by half.
   void Reserve(size_t tokens);
 
-  // Memory held, and the most that it will be after `more` tokens.
+  // Bytes of memory in use, and the max number of bytes after `more` tokens.
   size_t bytes() const;
   size_t BytesWith(size_t more) const;
 

@@ -13,7 +13,7 @@ struct BatchRow {
   Pos pos;
   SeqId seq;
   bool wants_logits;
-  bool wants_hidden = false;  // after Engine::ProvideHidden
+  bool wants_hidden = false;  // only after Engine::ProvideHidden
 
   bool operator==(const BatchRow&) const = default;
 };

@@ -1,4 +1,4 @@
-// Embedder: text in, one vector out. Thread-safe; calls queue up behind each other.
+// Embedder: turns a text into one vector. Thread-safe; calls are executed one after the other.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // Engine: a model with memory for several sequences, seen as a function from rows to logits.
 //
 // Decode() appends rows to the memory of their sequences and computes logits for those that asked. TruncateTo() takes
-// rows back. How an engine does either (attention cells, recurrent state, snapshots) is its own business; the caller
-// only relies on this:
+// rows back. How an engine does either (attention cells, recurrent state, snapshots) is not part of the interface;
+// callers only rely on this:
 //
 //   - The memory of a sequence is the tokens 0 .. Length(seq) - 1, each position exactly once.
 //   - Rows of one sequence in a batch are consecutive, begin at Length(seq), and stand in ascending order; sequences of
@@ -11,9 +11,9 @@
 //     other sequences, or on how the tokens before were cut into batches. Engines for which that does not hold say so
 //     in info().exactness.
 //
-// Memory that holds a running state (recurrent and hybrid models) cannot drop single tokens. Its engine goes back to
-// states it kept, and the caller tells it when one will be needed: SaveState() before rows that may turn out wrong,
-// Remember() where another request may branch off.
+// Memory that holds a running state (recurrent and hybrid models) cannot drop single tokens. Its engine goes back to a
+// state that it has kept, and the caller says when to keep one: SaveState() before rows that may be rejected,
+// Remember() at a place from which another request may continue.
 //
 // Not thread-safe: one thread at a time drives an engine. Different engines (a target and its draft model) are
 // independent.
@@ -35,9 +35,9 @@ namespace outrider {
 // How tokens are taken back.
 enum class Rollback {
   kDropCells,        // each token has memory of its own, which is dropped
-  kDeviceSnapshots,  // a running state: those after the last few rows are kept beside it by the backend
+  kDeviceSnapshots,  // a running state: the backend also keeps the states after the last few rows
   kReplay,           // a running state: an earlier one is restored, and the tokens since are decoded again
-  kNone,             // a running state that can only be given up
+  kNone,             // a running state that can only be cleared
 };
 
 // Whether the engine goes back to states it kept.
@@ -54,7 +54,7 @@ struct EngineInfo {
   int max_outputs = 0;      // rows of one Decode that may want logits
   Rollback rollback = Rollback::kDropCells;
   int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
-  bool remembers = false;    // a running state: Remember() has memory to keep some
+  bool remembers = false;    // a running state: there is memory for the states that Remember() keeps
   std::string exactness;     // "" if logits do not depend on the batch's shape; else a sentence that says why they may
 };
 
@@ -64,8 +64,8 @@ class Engine {
 
   virtual const EngineInfo& info() const = 0;
 
-  // All or nothing for the caller: after an error the memory of the sequences in the batch is unspecified until
-  // TruncateTo(seq, 0); other sequences are as before.
+  // After an error the memory of the sequences in the batch is unspecified until TruncateTo(seq, 0); other sequences
+  // are unchanged.
   virtual Status Decode(const Batch& batch) = 0;
 
   // Logits (n_vocab of them) of row `row` of the last batch, which must have asked for them. Valid until the next
@@ -95,12 +95,12 @@ class Engine {
   // What TruncateTo(seq, length) would return.
   virtual Pos TruncatedLength(SeqId seq, Pos length) const { return std::min(length, Length(seq)); }
 
-  // Rows of `seq` to come are guesses: TruncateTo will not have to fall back behind the present length if they are
-  // wrong. Replaces the state saved last.
+  // Saves the present state of `seq`, because the next rows are a draft: if they are rejected, TruncateTo can go back
+  // to the present length. Replaces the state that was saved last.
   virtual void SaveState(SeqId /*seq*/) {}
 
-  // Requests to come may share the tokens in memory now: TruncateTo should be able to come back here later. Which of
-  // these places are kept is up to the engine's memory for them.
+  // Later requests may share the tokens that are in memory now, so TruncateTo should be able to go back to this length.
+  // The engine may forget some of these states when its memory for them is full.
   virtual void Remember(SeqId /*seq*/) {}
 
   // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on

@@ -1,8 +1,9 @@
 // FakeEngine: an engine whose next token is a function of the tokens so far. For scheduler and policy tests, which run
-// on it in milliseconds. It records every batch and aborts the test on any breach of Engine's contract. Its memory goes
-// back as info.rollback says: a running state only to places it was told of. Every step is one part, and only steps of
-// one sequence are taken back for nothing by a running state. The hidden states of a row at a layer are kHiddenSize
-// numbers made from the layer and the last kHiddenTokens tokens: rows that share them have equal states, others differ.
+// on it in milliseconds. It records every batch and aborts the test if Engine's contract is broken. Rollbacks work as
+// info.rollback says: a running state only goes back to places that were saved or remembered. Every step is one part,
+// and with a running state only steps of one sequence have a free rollback. The hidden states of a row at a layer are
+// kHiddenSize numbers computed from the layer and the last kHiddenTokens tokens: rows with the same tokens have equal
+// states, others differ.
 #pragma once
 
 #include <functional>
@@ -52,7 +53,7 @@ class FakeEngine : public Engine {
  private:
   // Where a running state can go back to.
   struct Places {
-    int undoable = -1;  // rows of the last batch
+    int undoable = -1;  // rows of the last batch that can be taken back for free
     std::optional<Pos> saved;
     std::vector<Pos> remembered;
   };

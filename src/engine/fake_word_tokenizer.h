@@ -1,5 +1,6 @@
-// FakeWordTokenizer: bytes, and some words that are one token each; the longest one wins. A vocabulary other than
-// FakeTokenizer's over the same texts. Like some real ones it may put a space before every text.
+// FakeWordTokenizer: a tokenizer for tests whose tokens are bytes and some words; the longest word that fits is taken.
+// It can spell the same texts as FakeTokenizer with other tokens. Like some real tokenizers it may put a space before
+// every text.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ namespace outrider {
 
 enum class Exactness {
   kAuto,  // settings under which logits do not depend on the batch's shape
-  kPad,   // besides, every batch is padded to one shape (apps/target.h): for backends where settings do not help
+  kPad,   // in addition, every batch is padded to one shape (apps/target.h): for backends where settings do not help
   kOff,   // the fastest settings
 };
 
@@ -32,8 +32,8 @@ struct ModelOptions {
   bool mmap = true;                           // map the file instead of reading it
   bool mlock = false;                         // keep the weights from being swapped out
   bool repack = true;                         // let ggml reorder weights for this CPU where it can
-  Kernels kernels = Kernels::kAuto;           // on the CPU. Of attention it is one choice for all models of a process
-  std::string kernel_trials;                  // file that keeps which kernels were the faster; "" = tried at each load
+  Kernels kernels = Kernels::kAuto;           // on the CPU. For attention all models of a process share one choice
+  std::string kernel_trials;                  // file with the results of kernel trials; "" = tried at each load
   Exactness exactness = Exactness::kAuto;  // kAuto and kPad also refuse reorderings that make rows depend on each other
 };
 
@@ -42,9 +42,9 @@ enum class FlashAttention { kAuto, kOn, kOff };
 struct ContextOptions {
   int context_tokens = 0;  // over all sequences; 0 = min(trained context, 4096) for each
   int n_sequences = 4;     // sequences decoded side by side
-  int batch = 2048;        // rows one Decode takes at most
+  int batch = 2048;        // max rows of one Decode
   int micro_batch = 512;   // rows the backend computes at once
-  int max_outputs = 0;  // rows of a batch that may want logits; 0 = 32 for each sequence. Bounds the memory for logits
+  int max_outputs = 0;  // rows of a batch that may want logits; 0 = 32 for each sequence. Limits the memory for logits
   int threads = 0;      // for batches of one row per sequence; 0 = one per physical core
   int threads_batch = 0;  // for wider batches; 0 = as threads
   FlashAttention flash_attention = FlashAttention::kAuto;
@@ -54,7 +54,7 @@ struct ContextOptions {
   int snapshot_mib = 256;        // recurrent models: memory for earlier states to go back to
   bool device_snapshots = true;  // recurrent models: the backend keeps the last few states too, where it can
   Exactness exactness = Exactness::kAuto;
-  bool fill_gaps = true;  // give idle sequences a row where that keeps a step in one part and leaves no trace
+  bool fill_gaps = true;  // add a row for idle sequences where that keeps a step in one part and changes nothing else
 };
 
 }  // namespace outrider

@@ -40,8 +40,8 @@ void PaddedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout
   }
 }
 
-// How many of the next `rows` rows of a sequence, of which the first is at `pos`, are computed in one part: as many as
-// fit and see as many blocks of memory as each would see if it were the first.
+// How many of the next `rows` rows of a sequence, the first of which is at `pos`, are computed in one part: as many as
+// fit, and only rows that use the same number of memory blocks as they would use as the first row of a part.
 int PaddedEngine::PartLength(Pos pos, int rows) const {
   const auto blocks = [this](Pos first) { return (first + rows_ - 1) / memory_block_; };  // padding included
   int length = 1;
@@ -49,7 +49,7 @@ int PaddedEngine::PartLength(Pos pos, int rows) const {
   return length;
 }
 
-// `first_row`: of these in the batch.
+// `first_row`: the index in the batch of the first of these rows.
 Status PaddedEngine::DecodePart(std::span<const BatchRow> rows, int first_row) {
   const bool wants_logits = std::any_of(rows.begin(), rows.end(), [](const BatchRow& row) { return row.wants_logits; });
   const bool wants_hidden = std::any_of(rows.begin(), rows.end(), [](const BatchRow& row) { return row.wants_hidden; });

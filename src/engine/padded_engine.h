@@ -1,13 +1,13 @@
-// PaddedEngine: the same logits whatever the batch looks like, from an engine whose logits depend on its shape (kernels
-// of most devices change with the number of rows).
+// PaddedEngine: makes logits independent of the shape of the batch, on top of an engine whose logits depend on it (on
+// most devices kernels differ by the number of rows).
 //
-// Every row is computed in a batch of one shape: rows of one sequence only, padded to a fixed number, and all asked for
-// logits or none, for hidden states or none. Engines look at their memory in blocks, whose number also decides how sums
-// are split; so rows for which it would differ never share a batch. What a row is computed with is then a function of
-// its position alone.
+// Every row is computed in a batch of the same shape: only rows of one sequence, padded to a fixed number of rows; all
+// of them ask for logits or none does, and the same for hidden states. Engines read their memory in blocks, and the
+// number of blocks also decides how sums are split; so rows for which this number differs never share a batch. Then the
+// kernels that compute a row depend only on its position.
 //
-// The price: sequences are decoded one after the other, and prompts in small pieces. Padding needs a memory that can
-// drop single tokens.
+// The price is speed: sequences are decoded one after the other, and prompts in small pieces. Padding needs a memory
+// that can drop single tokens.
 #pragma once
 
 #include <span>

@@ -13,10 +13,10 @@
 namespace outrider {
 namespace {
 
-constexpr std::chrono::microseconds kGlance{500};  // between looks for more of a draft
-constexpr size_t kWindow = 4;                      // tokens with which another replica begins at once
-constexpr size_t kMinAhead = 2;                    // and later: one alone would save no step
-constexpr size_t kMaxRiding = 32;                  // tokens that a replica may lack and still foresee
+constexpr std::chrono::microseconds kPollInterval{500};  // how often drafters are asked for more tokens
+constexpr size_t kWindow = 4;                            // new tokens with which another replica begins at once
+constexpr size_t kMinAhead = 2;     // new tokens with which it begins later; one alone would save no step
+constexpr size_t kMaxMissing = 32;  // missing tokens that a replica may decode together with rows ahead
 
 size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
   const size_t shorter = std::min(a.size(), b.size());
@@ -30,8 +30,8 @@ bool OneSequence(const Batch& batch) {
 
 }  // namespace
 
-// An engine, the thread that drives it, and what is in its memory. All but the thread's loop belongs to the caller's
-// thread.
+// An engine, the thread that drives it, and the tokens in its memory. Everything except Run and what it calls is used
+// by the caller's thread.
 class ReplicatedEngine::Replica {
  public:
   explicit Replica(Engine& engine)
@@ -46,9 +46,9 @@ class ReplicatedEngine::Replica {
     thread_.join();
   }
 
-  // Idle replicas only. Begins with the rows of `batch`, which come after `texts`.
+  // Begins to decode the rows of `batch`, which come after `texts`. Only for idle replicas.
   void Begin(const Batch& batch, std::span<const std::vector<Token>> texts) {
-    (void)Settle();  // rows that nobody asked for in the end
+    (void)Settle();  // of rows ahead that were not used
     rows_.clear();
     parts_.assign(1, Batch());
     Batch last;
@@ -77,7 +77,7 @@ class ReplicatedEngine::Replica {
     return running_;
   }
 
-  // Whether it is done.
+  // Waits up to `duration`. Returns whether the replica is done.
   bool WaitFor(Duration duration) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, duration, [this] { return !running_; });
@@ -88,7 +88,8 @@ class ReplicatedEngine::Replica {
     changed_.wait(lock, [this] { return !running_; });
   }
 
-  // Of a replica that is done. Memory that a failure left in doubt is given up.
+  // Ends the work of a replica that is done, and returns its status. After a failure the memory of the sequences is
+  // cleared.
   Status Settle() {
     assert(!running());
     Status status = std::exchange(status_, Status());
@@ -108,7 +109,8 @@ class ReplicatedEngine::Replica {
     return status;
   }
 
-  // The rows it was given last were not asked for. Those at `from` and after it have logits.
+  // The rows that it was given last are rows ahead: nobody has asked for them yet. Those from position `from` on have
+  // logits.
   void MarkAhead() { works_ahead_ = true; }
   void HasLogitsFrom(Pos from) { ahead_from_ = from; }
 
@@ -119,7 +121,7 @@ class ReplicatedEngine::Replica {
     return !given_up_;
   }
 
-  // The tokens of `seq` that it foresaw, if they begin with `text`; all of them.
+  // All tokens of `seq` in this replica's memory, rows ahead included, if they begin with `text`; else empty.
   std::span<const Token> TokensAhead(SeqId seq, std::span<const Token> text) const {
     const std::span<const Token> memory = memory_[static_cast<size_t>(seq)];
     const bool about_it = ahead_from_ != kNothing && seq == seq_ && memory.size() >= text.size();
@@ -130,7 +132,7 @@ class ReplicatedEngine::Replica {
   Pos first_pos() const { return first_pos_; }  // of the rows it was given last
   std::span<const Token> memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
 
-  // Of a row it was given last.
+  // Logits of one of the rows that it was given last.
   std::span<const float> Logits(int row) { return engine_.Logits(rows_[static_cast<size_t>(row)]); }
 
  private:
@@ -138,18 +140,19 @@ class ReplicatedEngine::Replica {
 
   std::vector<Token>& MemoryOf(SeqId seq) { return memory_[static_cast<size_t>(seq)]; }
 
-  // Drops what is not in `text` and adds what is missing: to `last` as far as there is room, else as parts before it.
+  // Drops the tokens of `seq` that differ from `text` and adds rows for those that are missing: to `last` if there is
+  // room, else in parts before it.
   void ReadUp(SeqId seq, std::span<const Token> text, int* room, Batch* last) {
     std::vector<Token>& memory = MemoryOf(seq);
     memory.resize(static_cast<size_t>(engine_.TruncateTo(seq, static_cast<Pos>(CommonPrefix(memory, text)))));
     const auto missing = static_cast<int>(text.size() - memory.size());
-    const bool rides = missing <= *room;
-    if (rides) *room -= missing;
+    const bool fits = missing <= *room;
+    if (fits) *room -= missing;
     while (memory.size() < text.size()) {
-      Batch& part = rides ? *last : parts_.back();
+      Batch& part = fits ? *last : parts_.back();
       part.Add({text[memory.size()], static_cast<Pos>(memory.size()), seq, false});
       memory.push_back(text[memory.size()]);
-      if (!rides && (part.size() == engine_.info().max_batch || memory.size() == text.size())) parts_.emplace_back();
+      if (!fits && (part.size() == engine_.info().max_batch || memory.size() == text.size())) parts_.emplace_back();
     }
   }
 
@@ -169,7 +172,7 @@ class ReplicatedEngine::Replica {
     }
   }
 
-  // Some backends only begin to compute in Decode.
+  // On some backends Decode only starts the computation. Reading logits waits for its end.
   void WaitForLogits() {
     const std::vector<BatchRow>& rows = parts_.back().rows();
     const auto last = std::find_if(rows.rbegin(), rows.rend(), [](const BatchRow& row) { return row.wants_logits; });
@@ -177,8 +180,8 @@ class ReplicatedEngine::Replica {
   }
 
   Engine& engine_;
-  std::vector<std::vector<Token>> memory_;  // by sequence, with the rows underway
-  SeqId seq_ = 0;                           // of the first row it was given last
+  std::vector<std::vector<Token>> memory_;  // by sequence, including rows that are being decoded
+  SeqId seq_ = 0;                           // of the first of the rows that it was given last
   Pos first_pos_ = 0;                       // likewise
   std::vector<int> rows_;                   // where in the last part each of them is
   Pos ahead_from_ = kNothing;
@@ -188,7 +191,7 @@ class ReplicatedEngine::Replica {
   std::condition_variable changed_;
   bool running_ = false;
   std::atomic<bool> stopping_ = false;
-  // While running, these are the thread's; else the caller's.
+  // Used by the replica's thread while running_, else by the caller's thread.
   std::vector<Batch> parts_;
   Status status_;
 
@@ -213,23 +216,23 @@ Status ReplicatedEngine::Decode(const Batch& batch) {
   const bool may_look = source_ != nullptr && OneSequence(batch) && batch.rows().back().wants_logits;
   if (may_look) {
     do LookAhead(batch, start);
-    while (!serving_->WaitFor(kGlance));
+    while (!serving_->WaitFor(kPollInterval));
   }
   serving_->Wait();
   Status status = serving_->Settle();
-  if (!status.ok()) return begun != nullptr ? Decode(batch) : status;  // nobody had asked for what failed
+  if (!status.ok()) return begun != nullptr ? Decode(batch) : status;  // if rows ahead failed, decode them again
   for (const BatchRow& row : batch.rows()) texts_[static_cast<size_t>(row.seq)].push_back(row.token);
   if (begun == nullptr && may_look) usual_time_ += (clock_.Now() - start - usual_time_) / 4;
   return {};
 }
 
-// The text if all rows of `batch`, which are of one sequence, are right.
+// Sets `assumed_` to the text of the sequence if all rows of `batch` are right. All rows belong to one sequence.
 void ReplicatedEngine::Assume(const Batch& batch) {
   assumed_ = texts_[static_cast<size_t>(batch.rows().front().seq)];
   for (const BatchRow& row : batch.rows()) assumed_.push_back(row.token);
 }
 
-// The replica that was given these very rows before they were asked for, if there is one.
+// The replica that has already begun with exactly these rows; null if there is none.
 ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
   if (!OneSequence(batch)) return nullptr;
   const BatchRow& first = batch.rows().front();
@@ -240,7 +243,7 @@ ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
   return nullptr;
 }
 
-// Tokens before the rows of `batch` that are not in its memory.
+// How many tokens before the rows of `batch` are not in the replica's memory.
 size_t ReplicatedEngine::Missing(const Replica& replica, const Batch& batch) const {
   size_t missing = 0;
   for (SeqId last = -1; const BatchRow& row : batch.rows()) {
@@ -252,27 +255,28 @@ size_t ReplicatedEngine::Missing(const Replica& replica, const Batch& batch) con
   return missing;
 }
 
-// The one that lacks least, among those that are idle. As a rule there is one, since never all work ahead; if all
-// others were left alone, the last is waited for, and if that fails, too, the caller will learn why.
+// The idle replica with the fewest missing tokens. Usually one is idle, because never all replicas work ahead. If all
+// others were given up after failures, waits for the last one; if that one fails too, the caller gets its error.
 ReplicatedEngine::Replica& ReplicatedEngine::ChooseIdle(const Batch& batch) {
   for (const bool wait : {false, true}) {
     Replica* best = nullptr;
-    size_t least = 0;
+    size_t min_missing = 0;
     for (const auto& replica : replicas_) {
       if (wait) replica->Wait();
       if (!replica->Idle()) continue;
       const size_t missing = Missing(*replica, batch);
-      if (best != nullptr && missing >= least) continue;
+      if (best != nullptr && missing >= min_missing) continue;
       best = replica.get();
-      least = missing;
+      min_missing = missing;
     }
     if (best != nullptr) return *best;
   }
   return *replicas_.front();
 }
 
-// Lets an idle replica begin with what is known to come after `batch`, as soon as that is worth a step: a few tokens,
-// or fewer, half a step after the last began. A replica that lacks much reads first.
+// Lets an idle replica begin with the tokens that are expected after `batch`, as soon as they are worth a step: when
+// there are kWindow new tokens, or at min_missing kMinAhead when half of a usual step's time has passed. A replica that
+// misses many tokens reads these first, without rows ahead.
 void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   const SeqId seq = batch.rows().front().seq;
   const auto may_begin = [&](Replica& replica) { return &replica != serving_ && replica.Idle(); };
@@ -296,7 +300,7 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
     }
   }
   if (idle == nullptr) return;
-  const bool reads = Missing(*idle, batch) > kMaxRiding;
+  const bool reads = Missing(*idle, batch) > kMaxMissing;
   const auto end =
       std::min({reads ? verified : assumed_.size(), text.size() + static_cast<size_t>(info_.max_batch),
                 begun + static_cast<size_t>(info_.max_outputs), static_cast<size_t>(info_.sequence_length)});
@@ -316,8 +320,8 @@ std::span<const float> ReplicatedEngine::Logits(int row) {
   return serving_->Logits(first_row_ + row);
 }
 
-// A replica cannot be asked while its thread computes. One part is right for steps of one sequence, for which replicas
-// are made.
+// A replica cannot be asked for its layout while its thread computes. One part is right for steps of one sequence, and
+// only for these replicas are useful.
 void ReplicatedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
   int rows = 0;
   for (const SequenceRows& sequence : step) rows += sequence.rows;

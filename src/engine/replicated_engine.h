@@ -1,18 +1,18 @@
 // ReplicatedEngine: several engines of one model that verify consecutive parts of a draft at the same time (speculation
 // parallelism, as in DSI).
 //
-// While one replica verifies a draft, the drafter goes on. What follows that draft need not wait for the verdict:
-// another replica begins with it, as if the draft were right. If it is, the next step finds its rows half computed; if
-// not, they were computed in vain, on hardware that had nothing else to do.
+// While one replica verifies a draft, the drafter continues to draft. Another replica begins at once to compute the
+// tokens that follow the draft, as if the draft were right. If it is accepted, the rows of the next step are already
+// partly computed. If not, they are discarded; they were computed on hardware that had nothing else to do.
 //
 //   replica 1  |-- a b c d --|        |-- i j k l --|
 //   replica 2         |-- e f g h --|        |-- m n …
 //   steps      |      1      |   2    |   3  |
 //
-// To its caller it is one engine, with one text for each sequence. Every replica has a memory of its own, which is
-// brought up to that text when the replica gets rows: it drops what does not agree, and the tokens it lacks ride in
-// front of the rows. So each replica decodes each token, and no memory is copied between them. One that lacks more than
-// a few reads them first, and does not work ahead meanwhile.
+// To its caller it is one engine, with one text for each sequence. Every replica has a memory of its own. When a
+// replica gets rows, its memory is made equal to the text: tokens that differ are dropped, and missing tokens are
+// decoded in front of the rows. So each replica decodes each token, and no memory is copied between them. A replica
+// that misses many tokens reads these first, and does not work ahead meanwhile.
 //
 // A replica that fails while it works ahead is not used any more.
 //
@@ -30,8 +30,8 @@ namespace outrider {
 
 class ReplicatedEngine : public Engine, public Lookahead {
  public:
-  // Engines with the same settings, which compute the same numbers and can drop single tokens; at least one. They
-  // outlive this, and nobody else uses them meanwhile.
+  // `replicas`: at least one; engines with the same settings, which compute the same numbers and can drop single
+  // tokens. They must outlive this object and must not be used by anybody else.
   explicit ReplicatedEngine(const std::vector<Engine*>& replicas, const Clock& clock = Clock::Real());
   ~ReplicatedEngine() override;
 
@@ -46,11 +46,11 @@ class ReplicatedEngine : public Engine, public Lookahead {
   std::span<const Token> BegunAhead(SeqId seq, std::span<const Token> text) const override;
   bool LastDecodeWasBegunAhead() const override { return was_begun_ahead_; }
 
-  // Not possible: rows that are begun ahead were not asked for them.
+  // Unsupported, because rows that are begun ahead do not ask for hidden states.
   Status ProvideHidden(std::span<const int> layers) override;
   std::span<const float> Hidden(int row) override;
 
-  // Not possible: bytes do not tell the text, which the other replicas would have to read.
+  // Unsupported, because the other replicas would have to read the text, which the saved bytes do not contain.
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
 
@@ -69,8 +69,8 @@ class ReplicatedEngine : public Engine, public Lookahead {
   const Clock& clock_;
   LookaheadSource* source_ = nullptr;
   Replica* serving_ = nullptr;    // the one that computes, or has computed, the last batch
-  bool was_begun_ahead_ = false;  // before that was asked for
-  int first_row_ = 0;             // of the last batch, among those that it was given
+  bool was_begun_ahead_ = false;  // it had begun with that batch before it was asked for
+  int first_row_ = 0;             // index of the batch's first row among the rows that it was given
   Duration usual_time_{};         // of a step
 
   // Scratch.

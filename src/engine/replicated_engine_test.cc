@@ -181,7 +181,7 @@ TEST_F(ReplicatedEngineTest, FewTokensWaitForHalfAStep) {
   EXPECT_EQ(engine.BegunAhead(0, std::vector<Token>{7, truth[0], truth[1]}).size(), 2u);
 }
 
-TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotForeseen) {
+TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotBegunAhead) {
   SourceOf source5([&](SeqId, std::vector<Token>*) { ADD_FAILURE() << "asked"; });
   engine.SetLookaheadSource(&source5);
   Batch batch;
@@ -191,7 +191,7 @@ TEST_F(ReplicatedEngineTest, StepsOfSeveralSequencesAreNotForeseen) {
   EXPECT_EQ(Favourite(engine, 1), Truth({8}, 1)[0]);
 }
 
-TEST_F(ReplicatedEngineTest, ALongTextIsReadBeforeAnythingIsForeseen) {
+TEST_F(ReplicatedEngineTest, ALongTextIsReadBeforeAnythingIsBegunAhead) {
   std::vector<Token> text;
   for (int part = 0; part < 4; ++part) {
     const std::vector<Token> tokens(15, part);
@@ -250,7 +250,7 @@ TEST_F(ReplicatedEngineTest, SeveralSequencesGoWhereLeastIsMissing) {
   EXPECT_EQ(Favourite(engine, 0), truth[3]);
 }
 
-TEST_F(ReplicatedEngineTest, AFailureWhileForeseeingCostsNothing) {
+TEST_F(ReplicatedEngineTest, AFailureWhileWorkingAheadCostsNothing) {
   second.Break(true);
   second.Open(false);
   SourceOf source9([&](SeqId, std::vector<Token>* tokens) { tokens->assign(truth.begin(), truth.begin() + 5); });

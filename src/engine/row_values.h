@@ -1,5 +1,5 @@
-// RowValues: numbers of the rows of a batch (logits, hidden states), copied to outlive the batch that they were
-// computed in. For engines that compute one batch in several.
+// RowValues: copies of values of the rows of a batch (logits, hidden states). For engines that compute one batch in
+// several smaller ones, whose values would be lost with the next of these.
 #pragma once
 
 #include <cassert>
@@ -17,7 +17,7 @@ class RowValues {
     places_.assign(static_cast<size_t>(rows), {0, 0});
   }
 
-  // Adds to what `row` has. The values of one row must be added before those of another.
+  // Appends to the values of `row`. All values of one row must be added before those of another row.
   void Add(int row, std::span<const float> values) {
     auto& [begin, count] = places_[static_cast<size_t>(row)];
     if (count == 0) begin = values_.size();

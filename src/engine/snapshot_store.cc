@@ -5,7 +5,7 @@
 namespace outrider {
 namespace {
 
-constexpr Pos kLeastGap = 32;  // tokens between two kept snapshots: fewer are decoded as fast as a state is restored
+constexpr Pos kMinGap = 32;  // tokens between two kept snapshots: fewer are decoded as fast as a state is restored
 
 }  // namespace
 
@@ -26,11 +26,11 @@ void SnapshotStore::DropBeforeDraft(SeqId seq) {
   SequenceOf(seq).before_draft.life = 0;
 }
 
-// Not if it would be the first to go again.
+// False also if the new snapshot would be the next one to be dropped.
 bool SnapshotStore::WorthKeeping(SeqId seq, Pos length, size_t bytes) const {
   const Sequence& sequence = sequences_[static_cast<size_t>(seq)];
   const Pos last = sequence.kept.empty() ? 0 : sequence.kept.back().length;
-  if (bytes > share_ || length < last + kLeastGap) return false;
+  if (bytes > share_ || length < last + kMinGap) return false;
   return sequence.kept_bytes + bytes <= share_ || CheapestOf(sequence).saved <= length - last;
 }
 
@@ -45,7 +45,8 @@ void SnapshotStore::Keep(SeqId seq, Pos length, std::vector<uint8_t> state) {
   }
 }
 
-// Without a snapshot the tokens between the one before it and itself would be decoded again.
+// The value of a snapshot is the number of tokens between the snapshot before it and itself: without it they would be
+// decoded again.
 SnapshotStore::Cheapest SnapshotStore::CheapestOf(const Sequence& sequence) {
   Cheapest cheapest;
   Pos before = 0;

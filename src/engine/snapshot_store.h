@@ -1,14 +1,15 @@
-// SnapshotStore: states of running memories to go back to, and which of them are worth their bytes.
+// SnapshotStore: keeps snapshots of running states, to which a sequence can go back, and decides which of them to keep.
 //
-// A sequence has at most one snapshot from before its draft, which is replaced by the next one, and any number that are
-// kept for requests to come: a follow-up turn that shares a prompt goes back to the last one it shares. Each sequence
-// has an equal share of the memory for those; when it is spent, the one goes that saves the fewest tokens, which leaves
-// them spread over long prompts.
+// A sequence has at most one snapshot from before its draft, which the next one replaces, and any number of snapshots
+// that are kept for later requests: a follow-up request that shares a part of the prompt goes back to the last snapshot
+// within that part. Each sequence has an equal share of the memory for these. When the share is used up, the snapshot
+// that saves the fewest tokens is dropped, so that the others are spread over long prompts.
 //
-// A snapshot belongs to a sequence, a length and a life of that sequence, which ends when its memory is given up or
-// replaced; it is found for no other. What lies past the end of a memory that was cut is forgotten.
+// A snapshot belongs to a sequence, a length and a life of that sequence. A life ends when the memory of the sequence
+// is cleared or replaced; then its snapshots are not found any more. When a memory is cut, the snapshots past its end
+// are dropped.
 //
-// Pure bookkeeping; what a state is made of is the engine's business.
+// Pure bookkeeping; only the engine knows what a state consists of.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +30,12 @@ struct Snapshot {
 
 class SnapshotStore {
  public:
-  // `budget`: bytes of all kept snapshots; those before drafts come on top.
+  // `budget`: bytes for all kept snapshots; those before drafts are not counted.
   SnapshotStore(int n_sequences, size_t budget);
 
   // The snapshot before a draft of `seq`, to be filled with its state at `length`; nullptr if there is one already.
   Snapshot* BeforeDraft(SeqId seq, Pos length);
-  void DropBeforeDraft(SeqId seq);  // its state could not be had
+  void DropBeforeDraft(SeqId seq);  // its state could not be copied
 
   // Whether a snapshot of `bytes` at `length` should be taken to be kept.
   bool WorthKeeping(SeqId seq, Pos length, size_t bytes) const;
@@ -48,7 +49,7 @@ class SnapshotStore {
   // The memory of `seq` was cut to `length` tokens.
   void Cut(SeqId seq, Pos length);
 
-  // The memory of `seq` is another one now.
+  // The memory of `seq` was cleared or replaced.
   void BeginLife(SeqId seq);
 
   size_t kept_bytes() const;  // over all sequences

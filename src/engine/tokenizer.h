@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-enum class SpecialTokens { kAsText, kParse };  // whether "<|im_start|>" in a text is eight letters or one control token
+enum class SpecialTokens { kAsText, kParse };  // whether "<|im_start|>" in a text is ordinary text or one control token
 
 class Tokenizer {
  public:
@@ -17,7 +17,7 @@ class Tokenizer {
 
   virtual int vocabulary_size() const = 0;
 
-  // `add_bos`: also add what the model wants at the beginning (and end) of a text. Nothing if the vocabulary has no
+  // `add_bos`: also add what the model wants at the beginning (and end) of a text. Empty if the vocabulary has no
   // tokens for this text.
   virtual std::vector<Token> Tokenize(std::string_view text, bool add_bos, SpecialTokens special) const = 0;
 

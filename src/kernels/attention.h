@@ -1,10 +1,10 @@
-// Attention for few rows, as a template over the vector vocabulary: the memory of a head is read once for all rows of a
-// sequence and all query heads that share it.
+// Attention for few rows, as a template over the vector operations (simd_*.h). The memory of a head is read once for
+// all rows of a sequence and all query heads that share it.
 //
-// The result of a row is a function of that row and of the cells it sees, in their order: not of the other rows, of
-// unused cells between them, or of threads. Cells are taken in blocks of 64 and spans of 256 *visible* cells, counted
-// for each row. A span gives a maximum, a sum and a weighted sum of values; spans are merged in order. Splitting a
-// row's spans among threads therefore changes nothing.
+// The result of a row depends only on that row and on the cells that it sees, in their order. It does not depend on
+// other rows, on unused cells in between, or on the number of threads. Cells are processed in blocks of 64 and spans of
+// 256 *visible* cells, counted for each row. A span gives a maximum, a sum and a weighted sum of values; spans are
+// merged in order. So the result is the same however the spans of a row are distributed among threads.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ template <typename S>
 struct Attention {
   using Floats = typename S::Floats;
   static constexpr int kLanes = S::kLanes;
-  static constexpr int kWide = 4;  // vectors of cells, or of values, a pass has in registers
+  static constexpr int kWide = 4;  // vectors of cells, or of values, that a pass keeps in registers
   static constexpr int kScoreQueries = 3;
 
   // e^x for x ≤ 0; exactly 0 where x is below the range, -infinity included.
@@ -90,7 +90,7 @@ struct Attention {
            64;
   }
 
-  // Keys of `n` cells, transposed; the vector that holds the last is filled up with copies of the last.
+  // Loads the keys of `n` cells, transposed. The last vector is filled up with copies of the last cell.
   template <ggml_type kType>
   static void LoadKeys(const AttentionShape& shape, const uint8_t* head, const int32_t* cells, int n, float* keys) {
     for (int first = 0; first < n; first += kLanes) {
@@ -117,7 +117,7 @@ struct Attention {
     }
   }
 
-  // A function template for one type of memory, found by the type.
+  // Chooses the instance of a function template for a type of memory.
 #define OUTRIDER_BY_TYPE(function, type)                 \
   ((type) == GGML_TYPE_F16    ? function<GGML_TYPE_F16>  \
    : (type) == GGML_TYPE_BF16 ? function<GGML_TYPE_BF16> \
@@ -209,7 +209,7 @@ struct Attention {
     for (; d < stride; d += kLanes) WeighSome<kQueries, 1>(weights, values + d, stride, cells, sums + d);
   }
 
-  // Each query up to the cells it sees: what is in others, infinities too, does not touch it.
+  // Adds only the cells that each query sees. Values of other cells, even infinities, have no effect on it.
   static void Weigh(const float* weights, const float* values, int64_t stride, const int* seen, int n_queries,
                     float* sums) {
     for (int q = 0; q < n_queries;) {
@@ -233,7 +233,7 @@ struct Attention {
     Floats sum;  // by lane of the cells
   };
 
-  // The scores of a block become weights relative to the largest score so far; `sums` is brought to that scale.
+  // Turns the scores of a block into weights relative to the largest score so far, and scales `sums` accordingly.
   OUTRIDER_INLINE void Soften(const AttentionShape& shape, const AttentionTile& tile, int row, int head,
                               const int32_t* cells, int seen, float* scores, Running& running, float* sums) {
     const Floats scale = S::Broadcast(shape.scale);
@@ -254,10 +254,10 @@ struct Attention {
       S::Store(scores + v * kLanes, s);
       largest = S::Max(largest, s);
     }
-    const float most = S::LargestOf(largest);
-    if (most > running.largest) {
-      const float shrink = Exp(running.largest - most);
-      running.largest = most;
+    const float block_largest = S::LargestOf(largest);
+    if (block_largest > running.largest) {
+      const float shrink = Exp(running.largest - block_largest);
+      running.largest = block_largest;
       running.sum = S::Multiply(running.sum, S::Broadcast(shrink));
       for (int64_t d = 0; d < shape.head_values; d += kLanes) {
         S::Store(sums + d, S::Multiply(S::Load(sums + d), S::Broadcast(shrink)));
@@ -270,8 +270,8 @@ struct Attention {
     }
   }
 
-  // total = total and part together, each with its largest score and sum of weights. A part that saw nothing is no
-  // part.
+  // Merges `part` into `total`; each has its largest score and its sum of weights. A part without visible cells is
+  // ignored.
   OUTRIDER_INLINE void Merge(SpanResult& total, float* total_values, const SpanResult& part, const float* part_values,
                              int64_t n) {
     if (part.sum == 0.0f) return;
@@ -286,7 +286,8 @@ struct Attention {
     total.largest = largest;
   }
 
-  // The span from visible cell `first` on, for all queries of the tile: their results and, in `sums`, weighted values.
+  // Computes the span from visible cell `first` on for all queries of the tile: their results and, in `sums`, the
+  // weighted values.
   static void AttendSpan(const AttentionShape& shape, const AttentionTile& tile, int n_queries, int first,
                          const Scratch& scratch, SpanResult* results) {
     Running running[kTileQueries];

@@ -12,9 +12,9 @@
 namespace outrider::kernels {
 namespace {
 
-constexpr uint16_t kHidden = 0xFC00;          // minus infinity in half precision
-constexpr int kTilesPerThread = 4;            // below that many, work is cut finer
-constexpr size_t kMostPartBytes = 64u << 20;  // for results of single spans; beyond, tiles are done whole
+constexpr uint16_t kHidden = 0xFC00;         // minus infinity in half precision
+constexpr int kTilesPerThread = 4;           // with fewer tiles, work is cut finer
+constexpr size_t kMaxPartBytes = 64u << 20;  // for results of single spans; if they need more, tiles are not cut
 
 bool CanRead(const ggml_tensor* memory) {
   switch (memory->type) {
@@ -29,7 +29,7 @@ bool CanRead(const ggml_tensor* memory) {
   }
 }
 
-// How an operation is cut, the same for all threads.
+// How an operation is cut into tiles; the same for all threads.
 struct Cut {
   int rows, heads, streams;  // of the operation
   int shared_heads;          // key and value heads
@@ -37,8 +37,8 @@ struct Cut {
   int tile_heads, tile_rows;
   int head_tiles, row_tiles;  // for each key head; for each stream
   int tiles;
-  int spans;                       // a row may see at most
-  bool by_span;                    // spans are computed by themselves and merged
+  int spans;                       // max number of spans that a row may see
+  bool by_span;                    // spans are computed separately and merged afterwards
   size_t part_stride, tile_parts;  // floats
 
   Cut(const ggml_tensor* op, int threads) {
@@ -60,7 +60,7 @@ struct Cut {
     spans = static_cast<int>((k->ne[1] + kSpanCells - 1) / kSpanCells);
     part_stride = static_cast<size_t>(kPartHeader + v->ne[0]);
     tile_parts = part_stride * static_cast<size_t>(tile_rows * tile_heads * spans);
-    by_span = threads > 1 && spans > 1 && tiles < kTilesPerThread * threads && PartBytes() <= kMostPartBytes;
+    by_span = threads > 1 && spans > 1 && tiles < kTilesPerThread * threads && PartBytes() <= kMaxPartBytes;
   }
 
   size_t PartBytes() const { return tile_parts * static_cast<size_t>(tiles) * sizeof(float); }
@@ -111,11 +111,11 @@ int CountDifferences(const uint16_t* a, const uint16_t* b, int n) {
   return different;
 }
 
-// The cells that some rows of a stream see, for all heads alike.
+// The cells that some rows of a stream see; the same for all heads.
 struct View {
-  int n_cells;             // in the list of the row that sees most
+  int n_cells;             // in the list of the row that sees the widest cells
   int seen[kTileQueries];  // by row: how many of them, from the first
-  bool common;             // the rows see the same cells, up to where each one ends; else each needs a list of its own
+  bool common;             // each row sees the first cells of that list; else each row needs a list of its own
   bool biased;
 };
 
@@ -128,20 +128,20 @@ View FindCells(const uint16_t* const* masks, int n_rows, int memory_cells, int32
     std::fill_n(view.seen, n_rows, memory_cells);
     return view;
   }
-  int most = 0;
+  int widest = 0;
   for (int row = 0; row < n_rows; ++row) {
     view.seen[row] = CountVisible(masks[row], memory_cells);
-    if (view.seen[row] > view.seen[most]) most = row;
+    if (view.seen[row] > view.seen[widest]) widest = row;
     view.biased = view.biased || HasBias(masks[row], memory_cells);
   }
   for (int i = 0; i < memory_cells; ++i) {
     cells[view.n_cells] = i;
-    view.n_cells += masks[most][i] != kHidden;
+    view.n_cells += masks[widest][i] != kHidden;
   }
   view.common = true;
   for (int row = 0; row < n_rows && view.common; ++row) {
     const int end = view.seen[row] == 0 ? 0 : cells[view.seen[row] - 1] + 1;
-    view.common = CountDifferences(masks[row], masks[most], end) == 0;
+    view.common = CountDifferences(masks[row], masks[widest], end) == 0;
   }
   return view;
 }
@@ -179,7 +179,7 @@ class Worker {
     tile.span = span;
     ForRows(index, tile, [&] {
       if (span * kSpanCells < tile.n_cells) return kernels_.attend(shape_, tile, scratch_);
-      for (int q = 0; q < tile.n_rows * tile.n_heads; ++q) {  // nothing to see there
+      for (int q = 0; q < tile.n_rows * tile.n_heads; ++q) {  // no visible cells in this span
         tile.parts[static_cast<size_t>(span) * tile.span_stride + static_cast<size_t>(q) * tile.part_stride + 1] = 0.0f;
       }
     });
@@ -195,7 +195,8 @@ class Worker {
  private:
   float* PartsOf(int index) const { return parts_ + cut_.tile_parts * static_cast<size_t>(index); }
 
-  // Heads of the same rows follow one another, so that a thread need not look at their masks again.
+  // Tiles of the same rows and different heads have consecutive indexes, so that a thread can reuse the view of the
+  // masks.
   AttentionTile Describe(int index) const {
     const ggml_tensor *q = op_->src[0], *k = op_->src[1], *v = op_->src[2], *mask = op_->src[3];
     const int all_heads = cut_.shared_heads * cut_.head_tiles;
@@ -224,7 +225,8 @@ class Worker {
     return tile;
   }
 
-  // Calls `attend` with the tile's cells set: once, or for each row by itself where they see different cells.
+  // Sets the tile's cells and calls `attend`: once for all rows, or for each row separately if they see different
+  // cells.
   template <typename Function>
   void ForRows(int index, AttentionTile& tile, Function attend) {
     const int rows_of = index / (cut_.shared_heads * cut_.head_tiles);

@@ -1,4 +1,4 @@
-// ggml's FLASH_ATTN_EXT by our kernels: cutting it into tiles.
+// Computes ggml's FLASH_ATTN_EXT with our kernels: cuts it into tiles and distributes these among threads.
 #pragma once
 
 #include <ggml.h>
@@ -11,14 +11,14 @@ struct ggml_compute_params;
 
 namespace outrider::kernels {
 
-inline constexpr int kHeadValuesStep = 32;  // heads of a multiple of that many values are done for every type of memory
+inline constexpr int kHeadValuesStep = 32;  // heads with a multiple of this many values work for every type of memory
 
 // Whether the kernels can do this operation: types, head sizes, layout of its tensors.
 bool CanAttend(const ggml_tensor* op);
 
 size_t AttentionWorkBytes(const KernelSet& kernels, const ggml_tensor* op, int threads);
 
-// One thread's share; all threads of the pool call it.
+// Computes one thread's share; all threads of the pool must call it.
 void ComputeAttention(const KernelSet& kernels, const ggml_compute_params* params, ggml_tensor* op);
 
 }  // namespace outrider::kernels

@@ -10,7 +10,7 @@ namespace outrider::kernels {
 
 inline constexpr int kBlockCells = 64;   // cells whose keys and values are unpacked at once
 inline constexpr int kSpanCells = 256;   // visible cells of a row after which results are merged
-inline constexpr int kTileQueries = 32;  // rows times heads of a tile at most
+inline constexpr int kTileQueries = 32;  // max rows times heads of a tile
 inline constexpr int kPartHeader = 16;   // floats of a partial result before its values
 
 struct AttentionShape {
@@ -39,7 +39,7 @@ struct AttentionTile {
   const float* queries[kTileQueries];
   float* out[kTileQueries];
 
-  const int32_t* cells;  // that the row which sees most sees, ascending
+  const int32_t* cells;  // ascending: those of the row that sees the most cells
   int n_cells;
   int seen[kTileQueries];  // by row: how many of `cells`, from the first, it sees
 
@@ -48,7 +48,7 @@ struct AttentionTile {
   float slopes[kTileQueries];          // by head of the tile
 
   // Partial results of single spans, for merging: `parts + span · span_stride + q · part_stride`. Null: the tile is
-  // done at once.
+  // not cut into spans.
   float* parts;
   size_t part_stride, span_stride;
   int span;  // the one to compute; -1 = merge all

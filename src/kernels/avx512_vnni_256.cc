@@ -1,8 +1,8 @@
-// The kernels compiled for this instruction set (instruction_sets.cmake has the flags). Nothing here may run before
-// KernelSetsOfThisCpu has looked at the CPU.
+// The kernels compiled for this instruction set (instruction_sets.cmake has the flags). Nothing here may run
+// unless KernelSetsOfThisCpu has found that the CPU supports it.
 #define OUTRIDER_VNNI_256 Avx512Vnni256
 #include "kernels/simd_vnni_256.h"
-// The templates speak the vocabulary of the header above.
+// The templates use the vector operations of the header above, so they must be included after it.
 #include "kernels/kernels_of.h"
 
 namespace outrider::kernels {

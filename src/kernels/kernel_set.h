@@ -1,9 +1,9 @@
-// What the kernels of one instruction set offer: plain functions, so that the translation units compiled for it share
-// no inline code with the rest of the program.
+// The interface of the kernels of one instruction set: plain functions, so that the translation units that are compiled
+// for it share no inline code with the rest of the program.
 //
 // A product is computed tile by tile (layout.h) and panel by panel. A panel is a few columns of activations, quantised
-// beside each other. The number of columns never shows in a result: each column takes the same operations in the same
-// order whatever panel it is in.
+// beside each other. The result of a column does not depend on the number of columns: the same operations are done in
+// the same order, whatever panel the column is in.
 #pragma once
 
 #include <ggml.h>
@@ -16,13 +16,13 @@ namespace outrider::kernels {
 struct AttentionShape;
 struct AttentionTile;
 
-inline constexpr int kMostPanelColumns = 16;
+inline constexpr int kMaxPanelColumns = 16;
 
 // For one type of weights.
 struct MatmulKernels {
   ggml_type type;
   int block_values;           // of the weights, and of the activations' blocks: 32 or 256
-  int panel_columns;          // that a panel has at most
+  int panel_columns;          // max columns of a panel
   size_t column_block_bytes;  // of a panel, for each column and block
 
   // Quantises blocks [first, last) of the column `x` into a panel of `columns`.
@@ -30,7 +30,7 @@ struct MatmulKernels {
 
   // out[c][0…15] = the tile's rows times column c. By number of columns; null above panel_columns.
   using Multiply = void (*)(const uint8_t* tile, int64_t blocks, const uint8_t* panel, float* const* out);
-  Multiply multiply[kMostPanelColumns + 1];
+  Multiply multiply[kMaxPanelColumns + 1];
 };
 
 struct KernelSet {
@@ -49,7 +49,7 @@ struct KernelSet {
   }
 };
 
-// All that this build has and this CPU can run, the best first; ends with null.
+// All kernel sets of this build that this CPU can run, best first; the list ends with null.
 const KernelSet* const* KernelSetsOfThisCpu();
 
 extern const KernelSet kAvx512VnniKernels;

@@ -1,5 +1,5 @@
-// All kernels of one instruction set, from the templates. For a translation unit compiled for it, after the header with
-// its vocabulary.
+// All kernels of one instruction set, made from the templates. To be included by the translation unit that is compiled
+// for it, after the header with its vector operations.
 #pragma once
 
 #include <iterator>

@@ -1,5 +1,5 @@
-// How weights lie in memory for the kernels: tiles of 16 rows, each a sequence of blocks of 32 or 256 values. A tile
-// takes as many bytes as its 16 rows do in the file. docs/KERNELS.md has the pictures.
+// The layout of weights in memory for the kernels: tiles of 16 rows, each a sequence of blocks of 32 or 256 values. A
+// tile has as many bytes as its 16 rows have in the file. docs/KERNELS.md has pictures.
 //
 // A *quad* is four neighbouring values of each of the 16 rows: 64 bytes once decoded, row by row, which is what the
 // instruction VPDPBUSD multiplies with four values of the activations. The 8 quads of 32 values follow one another.
@@ -52,8 +52,8 @@ bool HasLayout(const ggml_tensor* weights);
 
 size_t TileBytes(ggml_type type, int64_t row_values);
 
-// `rows` weight rows of `row_values` values, one after the other as in the file, into tiles. `rows` is a multiple
-// of 16.
+// Packs `rows` rows of `row_values` values, which lie one after the other as in the file, into tiles. `rows` is a
+// multiple of 16.
 void Pack(ggml_type type, const void* from, int64_t rows, int64_t row_values, uint8_t* to);
 
 }  // namespace outrider::kernels

@@ -1,9 +1,9 @@
-// The matrix kernels as templates over the vector vocabulary (simd_*.h) and the weight type. One format per type: how
-// its activations are quantised, and how a block of 16 rows meets a block of the panel's columns.
+// The matrix kernels, as templates over the vector operations (simd_*.h) and the weight type. Each type has a format:
+// how its activations are quantised, and how a block of 16 rows is multiplied with a block of the panel's columns.
 //
-// Integer sums are exact, so only the floating-point operations matter for the result: for each column they are a chain
-// over the blocks in order, and nothing else. For Q4_0, IQ4_NL and Q4_K they are the chain of ggml's own kernels: equal
-// to the bit.
+// Integer sums are exact, so only the floating-point operations can change the result. For each column they are done
+// block by block, in order. For Q4_0, IQ4_NL and Q4_K these are the same operations as in ggml's own kernels, so
+// results are equal bit by bit.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +13,7 @@
 
 namespace outrider::kernels {
 
-inline constexpr int kPrefetchBytes = 2304;  // ahead in the weights
+inline constexpr int kPrefetchBytes = 2304;  // how far ahead weights are prefetched
 
 // ---- activations in blocks of 32: [columns][32] values, [columns] scales, [columns] a number the format makes of the
 // sum ----
@@ -47,16 +47,16 @@ struct Blocks32 {
       part[p] = S::Load(x + p * S::kLanes);
       largest = S::Max(largest, S::Abs(part[p]));
     }
-    const float most = S::LargestOf(largest);
-    const typename S::Floats inverse = S::Broadcast(most != 0.0f ? 127.0f / most : 0.0f);
-    uint32_t sum = 0;  // of NaNs it wraps around
+    const float max_magnitude = S::LargestOf(largest);
+    const typename S::Floats inverse = S::Broadcast(max_magnitude != 0.0f ? 127.0f / max_magnitude : 0.0f);
+    uint32_t sum = 0;  // unsigned, because with NaNs it may overflow
 #pragma GCC unroll 4
     for (int p = 0; p < kParts; ++p) {
       const typename S::Ints values = S::Round(S::Multiply(part[p], inverse));
       S::StoreI8(reinterpret_cast<int8_t*>(block) + 32 * column + p * S::kLanes, values);
       sum += static_cast<uint32_t>(S::SumOf(values));
     }
-    const float scale = S::RoundToHalf(most / 127.0f);
+    const float scale = S::RoundToHalf(max_magnitude / 127.0f);
     reinterpret_cast<float*>(block + 32 * columns)[column] = scale;
     return {scale, static_cast<int32_t>(sum), reinterpret_cast<int32_t*>(block + 36 * columns) + column};
   }
@@ -74,8 +74,8 @@ OUTRIDER_INLINE void LoadNibbles(const uint8_t* from, typename S::Bytes (&w)[8])
   }
 }
 
-// What differs between them: how 32 values of 16 rows become bytes, what was added to make them unsigned (kOffset), and
-// whether 16 bits suffice for two products (kSmall).
+// They differ in how 32 values of 16 rows are decoded into bytes, in what was added to make these unsigned (kOffset),
+// and in whether 16 bits are enough for the sum of two products (kSmall).
 struct Q4_0Weights {
   using Layout = Q4_0Block;
   static constexpr ggml_type kType = GGML_TYPE_Q4_0;
@@ -130,14 +130,15 @@ struct Format32 {
   using Layout = typename Weights::Layout;
   using Panel = Blocks32<S>;
   static constexpr ggml_type kType = Weights::kType;
-  static constexpr int kMostColumns = S::kPanelColumns;
+  static constexpr int kMaxColumns = S::kPanelColumns;
   static constexpr bool kHasMins = requires { Layout::kMins; };
   template <int M>
   struct Sums {
     typename S::Floats sum[M];
   };
 
-  // The number made of the sum: where the integer sum starts from, or with mins the sum of what was quantised.
+  // The number that is computed from the sum: the start value of the integer sum or, for formats with mins, the sum of
+  // the quantised values.
   OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int columns, int column) {
     const auto written = Panel::Write(x, block, columns, column);
     if constexpr (kHasMins) {
@@ -187,15 +188,15 @@ struct Blocks256 {
         scales(reinterpret_cast<const float*>(block + 256 * columns)),
         tails(block + 260 * columns) {}
 
-  // As ggml's Q8_K: the value of largest magnitude, the first of equals, becomes -127. Gives the sums of 16 values
-  // each.
+  // As ggml's Q8_K: the value of largest magnitude (the first one among equals) becomes -127. Also returns the sums of
+  // each 16 values.
   OUTRIDER_INLINE void Write(const float* x, uint8_t* block, int columns, int column, int32_t (&sums)[16]) {
     typename S::Floats largest = S::ZeroFloats();
     for (int i = 0; i < 256; i += S::kLanes) largest = S::Max(largest, S::Abs(S::Load(x + i)));
-    const float most = S::LargestOf(largest);
+    const float max_magnitude = S::LargestOf(largest);
     float inverse = 0.0f, scale = 0.0f;
-    for (int i = 0; i < 256 && most != 0.0f; i += S::kLanes) {
-      const unsigned here = S::Bits(S::Equal(S::Abs(S::Load(x + i)), S::Broadcast(most)));
+    for (int i = 0; i < 256 && max_magnitude != 0.0f; i += S::kLanes) {
+      const unsigned here = S::Bits(S::Equal(S::Abs(S::Load(x + i)), S::Broadcast(max_magnitude)));
       if (here == 0) continue;
       inverse = -127.0f / x[i + __builtin_ctz(here)];
       scale = 1.0f / inverse;
@@ -225,7 +226,7 @@ struct FormatQ45K {
   using Layout = typename std::conditional<kFifthBit, Q5KBlock, Q4KBlock>::type;
   using Panel = Blocks256<S, 16>;  // tail: the sums of the 8 parts
   static constexpr ggml_type kType = kFifthBit ? GGML_TYPE_Q5_K : GGML_TYPE_Q4_K;
-  static constexpr int kMostColumns = S::kPanelColumns / 2;
+  static constexpr int kMaxColumns = S::kPanelColumns / 2;
   template <int M>
   struct Sums {
     typename S::Floats sum[M];
@@ -326,7 +327,7 @@ struct FormatQ6K {
   using Layout = Q6KBlock;
   using Panel = Blocks256<S, 64>;  // tail: -32 times the sums of the 16 parts
   static constexpr ggml_type kType = GGML_TYPE_Q6_K;
-  static constexpr int kMostColumns = S::kPanelColumns / 2;
+  static constexpr int kMaxColumns = S::kPanelColumns / 2;
   template <int M>
   struct Sums {
     typename S::Floats sum[M];
@@ -430,14 +431,14 @@ void QuantizeColumn(const float* x, int64_t first, int64_t last, uint8_t* panel,
   }
 }
 
-// Panels of 9 to 15 columns are not worth kernels of their own: PanelWidth makes two of them.
-constexpr bool HasKernelFor(int columns, int most) {
-  return columns >= 1 && columns <= most && (columns <= 8 || columns == most);
+// There are no kernels for panels of 9 to 15 columns: PanelWidth divides these columns into two panels.
+constexpr bool HasKernelFor(int columns, int max_columns) {
+  return columns >= 1 && columns <= max_columns && (columns <= 8 || columns == max_columns);
 }
 
 template <typename S, typename Format, int M>
 constexpr MatmulKernels::Multiply MultiplyFor() {
-  if constexpr (HasKernelFor(M, Format::kMostColumns)) {
+  if constexpr (HasKernelFor(M, Format::kMaxColumns)) {
     return MultiplyTile<S, Format, M>;
   } else {
     return nullptr;
@@ -448,7 +449,7 @@ template <typename S, typename Format>
 constexpr MatmulKernels KernelsOf() {
   return {Format::kType,
           Format::Panel::kValues,
-          Format::kMostColumns,
+          Format::kMaxColumns,
           Format::Panel::kColumnBytes,
           QuantizeColumn<S, Format>,
           {nullptr, MultiplyFor<S, Format, 1>(), MultiplyFor<S, Format, 2>(), MultiplyFor<S, Format, 3>(),
@@ -457,7 +458,7 @@ constexpr MatmulKernels KernelsOf() {
            nullptr, nullptr, MultiplyFor<S, Format, 16>()}};
 }
 
-// All types there are; of one instruction set.
+// The kernels of one instruction set for all weight types.
 template <typename S>
 inline constexpr MatmulKernels kMatmulKernels[] = {
     KernelsOf<S, Format32<S, Q4_0Weights>>(),

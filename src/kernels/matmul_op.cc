@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kChunksPerThread = 8;
 
-// Columns of the panel that starts at `first` of `columns`: as wide as kernels are, and never 9 to 15.
+// The number of columns of the panel that starts at column `first` of `columns`: as many as the kernels can take, and
+// never 9 to 15.
 int PanelWidth(const MatmulKernels& kernels, int64_t first, int64_t columns) {
   const int64_t left = columns - first;
   if (left >= kernels.panel_columns) return kernels.panel_columns;
@@ -24,16 +25,16 @@ size_t PanelBytes(const MatmulKernels& kernels, int64_t blocks, int64_t columns)
   return kernels.column_block_bytes * static_cast<size_t>(blocks * columns);
 }
 
-// One matrix times some of the operation's columns. Its columns are cut into panels by themselves, so that a panel
-// belongs to one matrix.
+// One matrix times some of the operation's columns. The columns of each product are divided into panels separately, so
+// that a panel belongs to one matrix.
 struct Product {
   const uint8_t* weights;  // tiles
   int64_t first_column;    // in the order of the panels
   int64_t columns;
 };
 
-// MUL_MAT: columns in their order in memory. Planes of them take the matrices in turn, several in a row each where
-// there are fewer matrices than planes; one matrix takes them all.
+// MUL_MAT: columns in their order in memory. Each plane of columns is multiplied with one matrix. If there are fewer
+// matrices than planes, several consecutive planes have the same matrix; a single matrix is used for all planes.
 class EqualShares {
  public:
   explicit EqualShares(const ggml_tensor* op) : op_(op) {}
@@ -56,7 +57,7 @@ class EqualShares {
   const ggml_tensor* op_;
 };
 
-// MUL_MAT_ID: a column is a token and one of the experts it was given to; ordered by expert.
+// MUL_MAT_ID: a column is a pair of a token and one of its experts; columns are ordered by expert.
 struct Choice {
   int32_t slot;  // which of the token's experts
   int32_t token;
@@ -80,7 +81,7 @@ class ByExpert {
   const int32_t* starts_;
 };
 
-// A thread's share of quantising the columns of a product.
+// Quantises one thread's share of the columns of a product.
 template <typename Columns>
 void Quantize(const MatmulKernels& kernels, const Product& product, int64_t blocks, const Columns& columns,
               uint8_t* panels, int thread, int threads) {
@@ -110,7 +111,7 @@ void MultiplyTiles(const MatmulKernels& kernels, const Product& product, int64_t
     const uint8_t* weights = product.weights + static_cast<size_t>(tile) * tile_bytes;
     for (int64_t first = 0; first < product.columns;) {
       const int width = PanelWidth(kernels, first, product.columns);
-      float* out[kMostPanelColumns];
+      float* out[kMaxPanelColumns];
       for (int c = 0; c < width; ++c) out[c] = columns.Out(product.first_column + first + c) + tile * kTileRows;
       kernels.multiply[width](weights, blocks, panels + PanelBytes(kernels, blocks, product.first_column + first), out);
       first += width;
@@ -138,7 +139,8 @@ void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params
   }
 }
 
-// Work memory of MUL_MAT_ID: the choices ordered by expert, where each expert's begin, then the panels.
+// Work memory of MUL_MAT_ID: the choices ordered by expert, then the index where each expert's choices begin, then the
+// panels.
 struct ExpertWork {
   int64_t experts, pairs;
   size_t starts_at, panels_at;
@@ -163,11 +165,11 @@ void OrderByExpert(const ggml_tensor* ids, int64_t experts, Choice* choices, int
   for (int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
   for (int64_t token = 0; token < ids->ne[1]; ++token) {
     for (int64_t slot = 0; slot < ids->ne[0]; ++slot) {
-      // starts[e] walks to the start of e + 1 while e is filled …
+      // While expert e is filled, starts[e] moves to the start of e + 1; the loop below moves all of them back.
       choices[starts[expert_of(slot, token)]++] = {static_cast<int32_t>(slot), static_cast<int32_t>(token)};
     }
   }
-  for (int64_t e = experts; e > 0; --e) starts[e] = starts[e - 1];  // … and back
+  for (int64_t e = experts; e > 0; --e) starts[e] = starts[e - 1];
   starts[0] = 0;
 }
 

@@ -1,4 +1,5 @@
-// ggml's MUL_MAT and MUL_MAT_ID by our kernels: quantising activations into panels and sharing tiles out among threads.
+// Computes ggml's MUL_MAT and MUL_MAT_ID with our kernels: quantises activations into panels and distributes tiles
+// among threads.
 #pragma once
 
 #include <ggml.h>
@@ -16,7 +17,7 @@ bool CanMultiply(const ggml_tensor* op);
 
 size_t MatmulWorkBytes(const KernelSet& kernels, const ggml_tensor* op);
 
-// One thread's share; all threads of the pool call it.
+// Computes one thread's share; all threads of the pool must call it.
 void ComputeMatmul(const KernelSet& kernels, const ggml_compute_params* params, ggml_tensor* op);
 
 }  // namespace outrider::kernels

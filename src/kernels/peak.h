@@ -1,4 +1,4 @@
-// The most that an instruction set's dot products can do, to hold kernels' speed against.
+// The peak speed of an instruction set's dot products, to compare the speed of kernels with.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@ namespace outrider::kernels {
 
 template <typename S>
 struct Peak {
-  // Dot products of bytes that are all at hand, in as many chains as hide their latency. `values` are at least 64
-  // bytes. Returns how many multiplications that were; `sink` keeps them from being left out.
+  // Computes dot products of bytes that are all in registers or the L1 cache, in enough independent chains to hide
+  // their latency. `values` are at least 64 bytes. Returns the number of multiplications; `sink` prevents the compiler
+  // from removing them.
   static int64_t SpinDots(int64_t rounds, const uint8_t* values, int32_t* sink) {
     constexpr int kChains = 10;
     const auto* columns = reinterpret_cast<const int8_t*>(values);
@@ -19,7 +20,7 @@ struct Peak {
     for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
       for (int i = 0; i < kChains; ++i) S::Dot(sums[i], weights, columns + 4 * i);
-      asm volatile("" ::: "memory");  // the columns may be others now, so nothing is computed once for all rounds
+      asm volatile("" ::: "memory");  // the compiler must assume other columns in each round
     }
     int32_t sum = 0;
 #pragma GCC unroll 16

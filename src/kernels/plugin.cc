@@ -16,7 +16,7 @@
 namespace outrider::kernels {
 namespace {
 
-// The types a thread that loads a model wants with us: a bit each.
+// The weight types that our buffer type takes for the model which this thread is loading; one bit for each type.
 static_assert(GGML_TYPE_COUNT <= 64);
 struct WantedTypes {
   uint64_t in_tiles = 0, as_they_are = 0;
@@ -61,7 +61,7 @@ bool IsProduct(const ggml_tensor* op) {
   return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
 }
 
-// Marks in a tensor's `extra`: how weights that we hold lie in memory.
+// A tensor's `extra` points to one of these: it says in which layout our buffer holds the weights.
 char tiles_mark, as_they_are_mark;
 
 bool IsOurs(const ggml_tensor* weights) {
@@ -72,7 +72,7 @@ bool IsInTiles(const ggml_tensor* weights) {
 }
 
 class Plugin : public ggml::cpu::extra_buffer_type {
-  // Asked by the loader for each weight, with an empty buffer, and by the scheduler for each operation.
+  // Called by the loader for each weight, with an empty buffer, and by ggml's scheduler for each operation.
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
     if (!IsProduct(op) || !IsOurs(op->src[0])) return false;
     const ggml_tensor* weights = op->src[0];
@@ -109,7 +109,7 @@ size_t Alignment(ggml_backend_buffer_type_t) {
 ggml_status InitTensor(ggml_backend_buffer_t, ggml_tensor* tensor) {
   if (const ggml_tensor* whole = tensor->view_src; whole != nullptr) {
     tensor->extra = whole->extra;
-    // Part of a matrix in tiles cannot be told from the whole by its bytes.
+    // A view of a part of a matrix in tiles is not possible, because tiles interleave rows.
     GGML_ASSERT(!IsInTiles(whole) || (tensor->view_offs == 0 && ggml_are_same_shape(tensor, whole)));
     return GGML_STATUS_SUCCESS;
   }
@@ -129,7 +129,7 @@ void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, siz
 }
 
 void GetTensor(ggml_backend_buffer_t, const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
-  GGML_ASSERT(!IsInTiles(tensor));  // nobody asks for weights back
+  GGML_ASSERT(!IsInTiles(tensor));  // weights are never read back
   std::memcpy(data, static_cast<const uint8_t*>(tensor->data) + offset, size);
 }
 

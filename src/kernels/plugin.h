@@ -1,6 +1,6 @@
-// The kernels inside ggml's CPU backend, without a patch: one more of its "extra buffer types", put in front of its
-// own. Weights that a model keeps in this buffer type lie in our layout and are multiplied by our kernels, in ggml's
-// own thread pool; attention over the KV memory is taken over too. Everything else is ggml's as before.
+// Adds our kernels to ggml's CPU backend without a patch, as one more of its "extra buffer types", in front of ggml's
+// own. Weights in this buffer type lie in our layout and are multiplied by our kernels, in ggml's thread pool.
+// Attention over the KV memory is computed by our kernels too. Everything else stays with ggml.
 #pragma once
 
 #include <ggml-backend.h>
@@ -16,18 +16,19 @@ namespace outrider::kernels {
 // there are none.
 std::string_view InstructionSet();
 
-// Makes the buffer type known to ggml. Must come before the first model is loaded, since ggml copies its list then;
-// once is enough. Without an instruction set it does nothing.
+// Registers the buffer type with ggml. Must be called before the first model is loaded, because ggml copies its list
+// then. Further calls do nothing, nor does it do anything on a CPU without kernels.
 void Install();
 
 ggml_backend_buffer_type_t BufferType();
 
-// The buffer type ggml itself would keep weights of this type and shape in: reordered for this CPU where it knows how.
+// The buffer type in which ggml itself would keep weights of this type and shape: one that reorders them for this CPU,
+// if ggml has one.
 ggml_backend_buffer_type_t GgmlBufferType(ggml_type type, int64_t row_values, int64_t rows);
 
-// While alive on a thread, models loaded by that thread keep weights of some types with us: those of `in_tiles` in our
-// layout, where the shape allows it; those of `as_they_are` as in the file, for ggml's kernels, and not reordered by
-// ggml. All others are loaded as if we did not exist.
+// While such an object exists on a thread, models loaded by that thread keep weights of some types in our buffer type:
+// those of `in_tiles` in our layout, if the shape allows it; those of `as_they_are` as in the file, so that ggml does
+// not reorder them. All other weights are loaded as without our buffer type.
 class TakeWeights {
  public:
   TakeWeights(std::span<const ggml_type> in_tiles, std::span<const ggml_type> as_they_are);
@@ -39,11 +40,12 @@ class TakeWeights {
   uint64_t in_tiles_before_, as_they_are_before_;
 };
 
-// Whether attention in this process is ours wherever we can do it. Nothing in the operation says whose it is, so it is
-// one choice for all models: held while one of them lives, and changed only when none does. Off at the start.
+// The choice whether our kernels compute attention in this process, wherever they can. An attention operation does not
+// say which model it belongs to, so all models share one choice. It is held while one of them exists, and can only be
+// changed when none does. At the start it is off.
 class AttentionHold {
  public:
-  // Null if others hold the opposite choice.
+  // Null if other models hold the opposite choice.
   static std::unique_ptr<AttentionHold> Take(bool ours);
   ~AttentionHold();
   AttentionHold(const AttentionHold&) = delete;
@@ -55,8 +57,8 @@ class AttentionHold {
 bool AttentionIsHeld();
 bool AttentionIsOurs();
 
-// For tests and benchmarks: another of the sets this CPU can run (kernel_set.h); "" for the best one. False if there is
-// none of that name.
+// For tests and benchmarks: uses another of the kernel sets that this CPU can run (kernel_set.h); "" for the best one.
+// False if there is none with that name.
 bool UseInstructionSet(std::string_view name);
 
 }  // namespace outrider::kernels

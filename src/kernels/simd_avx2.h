@@ -1,5 +1,5 @@
-// Eight lanes with AVX2, FMA and F16C: the words of simd_avx512.h for older processors. Include only from the
-// translation unit compiled for it.
+// The vector operations of simd_avx512.h with eight lanes, by AVX2, FMA and F16C, for older processors. Include only
+// from the translation unit that is compiled for it.
 #pragma once
 
 #include <immintrin.h>
@@ -55,7 +55,8 @@ struct Avx2 {
     const __m256i products = _mm256_maddubs_epi16(w, FourOf(x));
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
   }
-  // The offset is taken off before the products, which would not fit 16 bits: the sum is right as it is.
+  // The offset is subtracted before the products, because these would not fit into 16 bits. So the sum needs no
+  // correction.
   OUTRIDER_INLINE void DotOffset(Ints& sum, Bytes w, const int8_t* x) {
     const __m256i four = FourOf(x);
     const __m256i weights = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));

@@ -1,5 +1,5 @@
-// Sixteen lanes with AVX-512 and VNNI: the vocabulary the kernel templates are written in. simd_avx2.h says the same
-// words with eight lanes. Include only from the translation unit compiled for it.
+// The vector operations that the kernel templates use, with sixteen lanes, by AVX-512 and VNNI. simd_avx2.h has the
+// same operations with eight lanes. Include only from the translation unit that is compiled for it.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@ namespace outrider::kernels {
 
 struct Avx512Vnni {
   static constexpr int kLanes = 16;
-  static constexpr int kPanelColumns = 16;  // float accumulators that stay in registers beside a decoded block
+  static constexpr int kPanelColumns = 16;  // their float accumulators fit into registers beside a decoded block
   static constexpr int kValueQueries = 4;   // rows of attention weights per pass over the values
   static constexpr bool kOffsetDot = true;  // DotOffset leaves its offset of 128 to the caller
 
@@ -102,7 +102,7 @@ struct Avx512Vnni {
   OUTRIDER_INLINE unsigned Bits(Lanes lanes) { return lanes; }
   OUTRIDER_INLINE float LargestOf(Floats x) { return _mm512_reduce_max_ps(x); }
   OUTRIDER_INLINE float SumOf(Floats x) { return _mm512_reduce_add_ps(x); }
-  // (_mm512_reduce_add_epi32 is written with signed additions, which must not overflow, as those of a NaN's bits do.)
+  // (_mm512_reduce_add_epi32 uses signed additions, which must not overflow, but do so for values made from NaNs.)
   OUTRIDER_INLINE int32_t SumOf(Ints x) {
     const __m256i y = _mm256_add_epi32(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
     __m128i z = _mm_add_epi32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));

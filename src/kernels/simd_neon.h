@@ -1,5 +1,5 @@
-// Four lanes with NEON and its dot products (ARMv8.2): the words of simd_avx512.h. Include only from the translation
-// unit compiled for it.
+// The vector operations of simd_avx512.h with four lanes, by NEON and its dot products (ARMv8.2). Include only from the
+// translation unit that is compiled for it.
 #pragma once
 
 #include <arm_neon.h>
@@ -46,7 +46,7 @@ struct NeonDotprod {
   OUTRIDER_INLINE Ints PairsOf(Ints low, Ints high) { return vorrq_s32(low, vshlq_n_s32(high, 16)); }
   OUTRIDER_INLINE Ints MultiplyAdd(Ints a, Ints b, Ints c) { return vmlaq_s32(c, a, b); }
 
-  // Weights are below 128, so that signed products do.
+  // Weights are below 128, so signed products give the right result.
   OUTRIDER_INLINE void Dot(Ints& sum, Bytes w, const int8_t* x) {
     sum = vdotq_s32(sum, vreinterpretq_s8_u8(w), FourOf(x));
   }

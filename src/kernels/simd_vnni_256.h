@@ -1,6 +1,6 @@
-// Eight lanes with dot products of bytes: AVX2's words, and the three that VNNI has an instruction for. VNNI comes in
-// two encodings, AVX-VNNI (Alder Lake on) and AVX-512's for short vectors, so the including translation unit says what
-// its struct is called: two of one name would be one to the linker.
+// The vector operations of simd_avx2.h with eight lanes, and VNNI instructions for its three dot products. VNNI has two
+// encodings, AVX-VNNI (since Alder Lake) and the one of AVX-512 for short vectors. Each including translation unit
+// defines the name of the struct, because the linker would take two structs with the same name for the same.
 #pragma once
 
 #include "kernels/simd_avx2.h"

@@ -12,7 +12,7 @@ namespace outrider::kernels {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr double kDraw = 1.1;  // ours may take that much longer before ggml's are preferred: measurements are noisy
+constexpr double kTolerance = 1.1;  // ours may take this much longer and are still preferred: measurements are noisy
 
 double Seconds(Operation& operation) {
   const auto start = std::chrono::steady_clock::now();
@@ -22,7 +22,7 @@ double Seconds(Operation& operation) {
 
 struct Best {
   double ours = 1e9, ggml = 1e9;
-  bool OursWin() const { return ours <= kDraw * ggml; }
+  bool OursWin() const { return ours <= kTolerance * ggml; }
 };
 
 }  // namespace
@@ -75,7 +75,7 @@ bool AreFasterForAttention() {
     for (int round = 0; round < kRounds; ++round) {
       for (const bool ours : {true, false}) {
         const auto hold = AttentionHold::Take(ours);
-        if (hold == nullptr) return AttentionIsOurs();  // somebody has chosen meanwhile
+        if (hold == nullptr) return AttentionIsOurs();  // another thread has loaded a model meanwhile
         double& fastest = ours ? best.ours : best.ggml;
         fastest = std::min(fastest, Seconds(operation));
       }

@@ -5,11 +5,12 @@
 
 namespace outrider::kernels {
 
-// Weights of this type: one column, four and 64, one thread. Ours need not win by much to be chosen, and a draw is
-// ours: with them a column's result does not depend on the others.
+// Compares products with weights of this type: one, four and 64 columns, one thread. Our kernels are preferred if the
+// times are about equal, because with them the result of a column does not depend on the other columns.
 bool AreFasterFor(ggml_type type);
 
-// Attention over f16 memory, for one row and four. Where models already hold a choice (plugin.h), that choice.
+// The same for attention over f16 memory, with one row and with four. If models already hold a choice (plugin.h),
+// returns that choice.
 bool AreFasterForAttention();
 
 }  // namespace outrider::kernels

@@ -1,8 +1,8 @@
 // Filters: they change or remove candidates between a model's logits and the draw.
 //
 // The order in which they apply is decided in sampler.cc. Those that libllama has are made by a FilterFactory, which
-// engine/llama implements, so that this room knows no library. A filter belongs to one request and is used by one
-// thread at a time.
+// engine/llama implements, so that src/sampling does not depend on libllama. A filter belongs to one request and is
+// used by one thread at a time.
 #pragma once
 
 #include <memory>

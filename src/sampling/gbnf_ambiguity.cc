@@ -15,20 +15,20 @@ namespace {
 
 using Kind = GbnfElement::Kind;
 
-constexpr uint64_t kMaxWays = 250'000;  // take libllama 0.3 s
+constexpr uint64_t kMaxWays = 250'000;  // libllama needs 0.3 s for so many
 constexpr size_t kMaxStacks = 4096;     // at once, see gbnf_check.cc
-// Longer tokens are rare, but for runs of one character that is neither a letter nor a digit. libllama stops at the
-// first way that matches all of a token, so a run does harm if it matches up to some length only, or if the newline
-// that such tokens may end with does not match.
+// Longer tokens are rare, except for runs of one character that is neither a letter nor a digit. libllama stops at the
+// first way that matches the whole token. So a run is only harmful if it matches up to some length, or if the newline
+// at the end of some of these tokens does not match.
 constexpr int kMaxCharacters = 16;
 constexpr int kMaxRun = 64;
-constexpr std::string_view kRunCharacters = " \t\n=-_*#/.~";  // those that vocabularies have
-// The search spends most on what already has many ways. A step takes about 0.1 µs.
+constexpr std::string_view kRunCharacters = " \t\n=-_*#/.~";  // characters of which vocabularies have runs
+// Limits of the search. Texts with many ways (kSuspiciousWays) may use more steps. A step takes about 0.1 µs.
 constexpr size_t kMaxSteps = 100'000;
 constexpr size_t kMaxStepsPerStart = 10'000;
 constexpr uint64_t kSuspiciousWays = 1000;
 constexpr size_t kMaxSuspiciousSteps = 500'000;
-constexpr size_t kMaxBranches = 8;                 // characters to go on with, those that most ways agree on
+constexpr size_t kMaxBranches = 8;                 // max characters to continue with: those that match in the most ways
 constexpr uint64_t kManyWays = uint64_t{1} << 32;  // no need to count further
 constexpr uint64_t kPastLastCharacter = uint64_t{1} << 32;
 
@@ -95,14 +95,14 @@ class Search {
   }
 
  private:
-  // A stack is the index of its top node; equal stacks have equal indexes. 0 is the empty stack: what would follow is
-  // not known.
+  // A stack is represented by the index of its top node; equal stacks have equal indexes. 0 is the empty stack: what
+  // would follow after it is not known.
   struct Node {
     uint32_t below = 0;
     uint32_t position = 0;  // in elements_
   };
 
-  // What is left after some text: stacks with text or a token on top, and the number of ways that led to each.
+  // The state after some text: stacks with text or a token on top, and the number of ways that lead to each.
   struct State {
     std::vector<std::pair<uint32_t, uint64_t>> ways;  // sorted by the stack, each once
     uint64_t total = 0;
@@ -111,7 +111,7 @@ class Search {
     bool escaped = false;  // some way has left the rules where the search began
     bool is_run = false;   // all characters of the text are the same, which makes runs
 
-    // What is followed first is what has the most ways.
+    // The state with the most ways is followed first.
     bool operator<(const State& other) const { return total < other.total; }
   };
 
@@ -232,7 +232,7 @@ class Search {
                        [&](const auto& entry) { return Matches(elements_[nodes_[entry.first].position], character); });
   }
 
-  // Whether libllama may go through many ways in vain, `next` being `state` and one character.
+  // Whether libllama may try many ways without success. `next` is `state` after one more character.
   bool IsHarmful(const State& state, const State& next, bool at_root) const {
     if (next.ways.size() > kMaxStacks) return true;
     if (next.n_characters <= kMaxCharacters) return next.total > kMaxWays;
@@ -240,7 +240,7 @@ class Search {
     return next.ways.empty() ? state.total > kMaxWays : next.total > kMaxWays && !CanFollow(next, '\n');
   }
 
-  // Whether the same stacks were not yet looked at in as many ways and with as many characters to come.
+  // False if the same stacks were already visited with at least as many ways and at least as many characters left.
   bool IsNew(const State& state) {
     uint64_t hash = state.is_run ? state.last : kPastLastCharacter;
     for (const auto& [stack, ways] : state.ways) hash = (hash ^ stack) * 0x9e3779b97f4a7c15 + (hash >> 29);

@@ -12,18 +12,18 @@
 namespace outrider {
 namespace {
 
-// libllama follows all ways in which a text can go on as separate stacks of positions. It compares each with each and
-// holds each against the vocabulary: with 4000 a token took 1.3 s. A choice among 1000 strings makes 1000, an
-// object with 200 optional properties 800.
+// libllama follows all ways in which a text can continue as separate stacks of positions. It compares each stack with
+// all others and checks the vocabulary against each: with 4000 stacks a token took 1.3 s. A choice among 1000 strings
+// makes 1000 stacks, an object with 200 optional properties 800.
 constexpr uint64_t kMaxStacks = 4096;
 constexpr uint64_t kMaxStackDepth = 1000;  // so that the stacks take at most 4096 * 1000 * 8 bytes
-// libllama's check for left recursion recurses along the beginnings of rules (8 MiB of stack last for 40,000, not for
-// 80,000) and visits a rule once for each way to get to it.
+// libllama's check for left recursion calls itself along the beginnings of rules (8 MiB of stack are enough for 40,000,
+// not for 80,000) and visits a rule once for each way to reach it.
 constexpr uint64_t kMaxChain = 10'000;
 constexpr uint64_t kMaxVisits = 10'000'000;
-// A rule that nests in itself with something optional after it adds these stacks with every level of nesting.
+// A rule that contains itself, followed by something optional, adds these stacks with every level of nesting.
 constexpr uint64_t kMaxStacksPerLevel = 64;
-constexpr uint64_t kMaxSteps = 5'000'000;  // of our own
+constexpr uint64_t kMaxSteps = 5'000'000;  // of our own search
 
 uint64_t Add(uint64_t a, uint64_t b) {
   return a > std::numeric_limits<uint64_t>::max() - b ? std::numeric_limits<uint64_t>::max() : a + b;
@@ -102,7 +102,7 @@ class Checker {
   struct Beginning {
     uint32_t rule;
     bool last;   // nothing follows it in its alternative, so libllama's stack does not grow
-    bool plain;  // everything before it has an empty alternative of its own: libllama sees this beginning too
+    bool plain;  // everything before it has an empty alternative of its own, so libllama detects it too
   };
 
   Status Refuse(size_t rule, std::string_view problem) const {
@@ -190,7 +190,7 @@ class Checker {
     }
     const std::vector<uint32_t> plain_component = Components(plain);
     component_ = Components(all);
-    // Cycles that libllama does not see do no harm if its stack is the same after each round.
+    // Cycles that libllama does not detect do no harm if its stack is the same after each round.
     for (size_t rule = 0; rule < n_rules_; ++rule) {
       for (const Beginning& beginning : beginnings_[rule]) {
         const bool seen = beginning.plain && plain_component[rule] == plain_component[beginning.rule];
@@ -258,12 +258,12 @@ class Checker {
     return {};
   }
 
-  // How many stacks libllama makes of each rule and how deep they are. A rule that stands last in an alternative gives
-  // the same stacks from wherever it is reached, and counts once.
+  // Counts how many stacks libllama makes of each rule, and how deep they are. A rule at the end of an alternative
+  // gives the same stacks wherever it is reached from, so it counts once.
   Status CheckExpansion() {
     stacks_.assign(n_rules_, 0);
     std::vector<uint64_t> own(n_rules_), own_depth(n_rules_);
-    // In the order of the components, so that what does not stand last is known.
+    // In the order of the components, so that the numbers of rules that do not stand last are already known.
     const std::vector<uint32_t> callees_first = CalleesFirst(component_);
     std::vector<uint64_t> depth(n_rules_);
     std::vector<uint32_t> seen_for(n_rules_, std::numeric_limits<uint32_t>::max());
@@ -310,7 +310,7 @@ class Checker {
     return {};
   }
 
-  // As for the beginnings of rules, from within their alternatives.
+  // The same check as CheckExpansion, for every position within a rule.
   Status CheckPositions() {
     rest_.resize(n_rules_);
     for (size_t rule = 0; rule < n_rules_; ++rule) {
@@ -334,8 +334,8 @@ class Checker {
     return {};
   }
 
-  // When a rule has come to its end, libllama goes on with what follows it where it was used; if that may be empty,
-  // also with what follows there, and so on. All these stacks exist at once.
+  // At the end of a rule libllama continues with what follows where it was used; if that may be empty, also with what
+  // follows the using rule, and so on. All these stacks exist at the same time.
   Status CheckReturns() const {
     Graph returns(n_rules_);
     for (size_t user = 0; user < n_rules_; ++user) {
@@ -347,7 +347,7 @@ class Checker {
     const std::vector<uint32_t> component = Components(returns);
     std::vector<uint32_t> users_first = CalleesFirst(component);
     std::reverse(users_first.begin(), users_first.end());
-    std::vector<uint64_t> most(n_rules_);  // stacks on the return from a rule of a component
+    std::vector<uint64_t> max_stacks(n_rules_);  // by component: after the end of one of its rules
     for (const bool nullable : {false, true}) {
       for (uint32_t user : users_first) {
         const auto& elements = grammar_.rules[user];
@@ -360,8 +360,8 @@ class Checker {
             return Refuse(user, fmt::format("nests in itself and can then go on in more than {} ways or end",
                                             kMaxStacksPerLevel));
           }
-          most[to] = std::max(most[to], Add(stacks, nullable ? most[from] : 0));
-          if (most[to] > kMaxStacks) {
+          max_stacks[to] = std::max(max_stacks[to], Add(stacks, nullable ? max_stacks[from] : 0));
+          if (max_stacks[to] > kMaxStacks) {
             return Refuse(elements[i].value, fmt::format("can be followed by more than {} things", kMaxStacks));
           }
         }
@@ -379,7 +379,7 @@ class Checker {
   const GbnfGrammar& grammar_;
   const size_t n_rules_;
   std::vector<bool> nullable_;           // can match the empty text
-  std::vector<bool> empty_alternative_;  // in one step: all that libllama looks for
+  std::vector<bool> empty_alternative_;  // has an alternative without elements; libllama looks only for these
   std::vector<std::vector<Beginning>> beginnings_;
   std::vector<bool> begins_with_text_;   // some alternative has text, not only rules, at its beginning
   std::vector<uint64_t> own_stacks_;     // positions at the beginning of alternatives

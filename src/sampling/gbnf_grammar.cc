@@ -21,8 +21,8 @@ constexpr size_t kMaxBytes = 1 << 20;
 constexpr size_t kMaxRules = 100'000;       // groups and repetitions included
 constexpr size_t kMaxElements = 1 << 20;    // as libllama counts them, repetitions written out
 constexpr size_t kMaxNameBytes = 16 << 20;  // libllama copies a rule's name for every group in the rule
-// libllama recurses into groups: 8 MiB of stack last for 10,000 of them, not for 20,000. The schema converter opens a
-// group per character of a property's name when it has to exclude that name.
+// libllama's parser calls itself for nested groups: 8 MiB of stack are enough for 10,000 of them, not for 20,000. The
+// schema converter opens a group for each character of a property's name if it has to exclude that name.
 constexpr int kMaxNesting = 300;
 constexpr size_t kMaxTokenBytes = 256;     // the tokenizer's regular expressions recurse along the text
 constexpr uint64_t kMaxRepetition = 2000;  // libllama's own
@@ -182,7 +182,7 @@ class Parser : private GbnfScanner {
       characters.ranges.emplace_back(low, high);
     }
     ++pos_;
-    // libllama makes nothing of an empty class: it matches the empty text.
+    // libllama ignores an empty class: it matches the empty text.
     if (characters.ranges.empty()) return true;
     if (!Count(characters.libllama_elements)) return false;
     rule->push_back({Kind::kClass, static_cast<uint32_t>(grammar_.classes.size())});
@@ -249,8 +249,8 @@ class Parser : private GbnfScanner {
     return Repeat(min, max > kMaxRepetition ? kNoMaximum : max, rule, last);
   }
 
-  // S{m,n} becomes S m times and then a rule, S (S (...)?)?, one more rule for each of the n - m. Without a maximum
-  // it is one rule that refers to itself.
+  // S{m,n} becomes m times S, followed by a rule for S (S (...)?)?, with one more rule for each of the n - m optional
+  // repetitions. Without a maximum it is one rule that refers to itself.
   bool Repeat(uint64_t min, uint64_t max, Rule* rule, LastSymbol* last) {
     if (last->start == rule->size()) return Fail("a repetition has nothing before it to repeat");
     const bool bounded = max != kNoMaximum;

@@ -1,4 +1,4 @@
-// A GBNF grammar as libllama will hold it, read without libllama.
+// A GBNF grammar in the form that libllama will give it, parsed without libllama.
 //
 // ParseGbnf follows libllama's parser rule by rule: the same groups and repetitions become the same extra rules in the
 // same order, because what libllama does with a grammar depends on them. It differs in three ways: it returns a

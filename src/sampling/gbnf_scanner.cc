@@ -49,7 +49,7 @@ bool GbnfScanner::TakeNumber(uint64_t* number) {
 
 bool GbnfScanner::ReadCharacter(uint32_t* character) {
   if (Peek() == 0) {
-    pos_ = symbol_start_;  // the line to name is where it was opened
+    pos_ = symbol_start_;  // the message names the line where it was opened
     return Fail("a string or a character class is not closed");
   }
   if (Peek() == '\\') return ReadEscape(character);

@@ -11,8 +11,7 @@ namespace {
 
 enum class Stream : uint32_t { kToken = 0, kCoin = 1 };
 
-// 53 random bits. Their complement is the uniform variable's distance from 1, which decides how large the Gumbel noise
-// is.
+// 53 random bits, as a function of the arguments.
 uint64_t RandomBits(PhiloxKey key, Pos position, Token token, Stream stream) {
   const PhiloxCounter words = Philox4x32(
       {static_cast<uint32_t>(position), static_cast<uint32_t>(token), static_cast<uint32_t>(stream), 0}, key);
@@ -28,14 +27,14 @@ double GumbelFromBits(uint64_t bits) {
   return -std::log(-std::log1p(-Uniform(bits)));
 }
 
-// Never below GumbelFromBits(bits), at the price of a bit count: -log(-log(1 - u)) <= -log(u) <= (leading zeros + 1) *
-// log 2.
+// An upper bound of GumbelFromBits(bits) that is cheap to compute, from a count of bits:
+// -log(-log(1 - u)) <= -log(u) <= (leading zeros + 1) * log 2.
 double GumbelUpperBound(uint64_t bits) {
   constexpr double kLog2 = 0.6931471805599454;  // rounded up
   return (std::countl_zero(bits << 11 | 1) + 1) * kLog2;
 }
 
-constexpr double kLargestNoise = 37.5;  // > GumbelFromBits(0) = 37.43
+constexpr double kMaxNoise = 37.5;  // > GumbelFromBits(0) = 37.43
 
 }  // namespace
 
@@ -56,8 +55,9 @@ Token DrawToken(const Candidates& candidates, float temperature, uint64_t seed, 
   for (const Candidate& candidate : candidates) {
     double score = candidate.logit * scale;
     if (temperature > 0) {
-      // Most of a large vocabulary cannot win: spend the generator, and then the logarithms, only on those that may.
-      if (!(score + kLargestNoise >= best)) continue;
+      // Most tokens of a large vocabulary cannot win. Random bits, and then logarithms, are only computed for those
+      // that can.
+      if (!(score + kMaxNoise >= best)) continue;
       const uint64_t bits = RandomBits(key, position, candidate.token, Stream::kToken);
       if (score + GumbelUpperBound(bits) < best) continue;
       score += GumbelFromBits(bits);

@@ -16,7 +16,7 @@ namespace outrider {
 // Standard Gumbel noise.
 double GumbelNoise(uint64_t seed, Pos position, Token token);
 
-// What a coin is tossed for, at most once per position.
+// What a coin is used for. Each is used at most once per position.
 enum class Coin { kXtc = 0, kAcceptDraft = 1, kResidual = 2 };
 
 // Uniform in (0, 1), independent of the Gumbel noise of every token and of the other coins.

@@ -51,9 +51,10 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options,
 }
 
 Token Sampler::Draw(std::span<const float> logits, Pos position) {
-  // Constraining the whole vocabulary is expensive, and most tokens drawn fit the grammar anyway, so it is done only if
-  // needed, as llama.cpp does. With Gumbel noise and no filter the two-step draw has the very distribution of
-  // constraining first: who is best among the allowed is independent of whether a forbidden one is better.
+  // Applying the grammar to the whole vocabulary is expensive, and most drawn tokens fit the grammar anyway. So it is
+  // done only if the drawn token does not fit, as in llama.cpp. With Gumbel noise and without filters this has the same
+  // distribution as applying the grammar first: which allowed token is the best is independent of whether a forbidden
+  // token is better.
   const Token free_choice = DrawFiltered(logits, position, /*grammar_first=*/false);
   if (!grammar_ || (free_choice != kNoToken && Allows(*grammar_, free_choice))) return free_choice;
   return DrawFiltered(logits, position, /*grammar_first=*/true);
@@ -71,8 +72,8 @@ Token Sampler::DrawFiltered(std::span<const float> logits, Pos position, bool gr
   last_ = {storage_.data(), storage_.size(), false};
   if (grammar_first) {
     grammar_->Apply(last_);
-    // What is forbidden is taken out: some filters compute with every candidate's probability, and 0 · log 0 is not a
-    // number.
+    // Forbidden candidates are removed, because some filters compute p · log p of every candidate, and 0 · log 0 is not
+    // a number.
     Candidate* end =
         std::remove_if(last_.begin(), last_.end(), [](const Candidate& c) { return c.logit == kForbidden; });
     last_.size = static_cast<size_t>(end - last_.data);

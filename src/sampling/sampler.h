@@ -22,7 +22,7 @@ namespace outrider {
 
 class Sampler {
  public:
-  // `prompt` is what penalties and DRY look back on. kInvalidArgument if the grammar does not parse.
+  // `prompt`: the tokens before the answer, for penalties and DRY. kInvalidArgument if the grammar does not parse.
   static Result<std::unique_ptr<Sampler>> Create(const SamplingOptions& options, std::span<const Token> prompt,
                                                  FilterFactory& factory);
 

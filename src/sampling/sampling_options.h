@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// A grammar that constrains the output. With `lazy`, it sleeps until one of the triggers appears (tool calls).
+// A grammar that constrains the output. With `lazy`, it is inactive until one of the triggers appears (tool calls).
 struct GrammarOptions {
   std::string text;  // GBNF with a rule named root; "" = no constraint
   bool lazy = false;

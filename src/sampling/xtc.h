@@ -1,6 +1,6 @@
 // XTC ("exclude top choices"): with some probability per position, drops all but the least likely of the candidates
-// that reach a threshold. Written here because libllama's version keeps a random generator of its own, which a draw
-// keyed by position must not.
+// that reach a threshold. libllama's version cannot be used: it has a random generator of its own, whereas our draws
+// depend only on the seed and the position.
 #pragma once
 
 #include <cstdint>

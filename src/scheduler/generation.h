@@ -1,5 +1,5 @@
-// One request's life in the scheduler: what is asked (GenerationRequest), what comes back piece by piece (Chunk), and
-// the handle that connects the scheduler's thread with the one thread that consumes the result (Generation).
+// A request to the scheduler (GenerationRequest), the pieces of its result (Chunk), and the handle that connects the
+// scheduler's thread with the one thread that consumes the result (Generation).
 #pragma once
 
 #include <atomic>
@@ -22,17 +22,16 @@ namespace outrider {
 struct GenerationRequest {
   std::vector<Token> prompt;
   SamplingOptions sampling;
-  int max_tokens = -1;  // tokens to generate at most; 0 = only decode the prompt, -1 = until the context is full
+  int max_tokens = -1;            // max tokens to generate; 0 = only decode the prompt, -1 = until the context is full
   std::vector<std::string> stop;  // text that ends the generation and is not part of the result
-  bool ignore_eos = false;        // go on past the model's own end
+  bool ignore_eos = false;        // ban the tokens that end an answer
   bool show_special = false;      // render control tokens in the text
   int top_logprobs = -1;          // -1 = none; n = log probability of each token and of its n best alternatives
-  bool probabilities_after_filters =
-      false;                              // log probabilities of what the sampler chose from rather than of the model
-  bool reuse_prefix = true;               // memory of an earlier request may be used where the prompts agree
-  SeqId slot = -1;                        // run in this sequence; -1 = the one with the longest common prefix
-  Duration time_limit = Duration::max();  // from the first generated token on; what exists by then is returned
-  Duration deadline = Duration::max();    // from submission on, waiting and prompt included
+  bool probabilities_after_filters = false;  // log probabilities after the sampler's filters, not those of the model
+  bool reuse_prefix = true;                  // memory of an earlier request may be used where the prompts agree
+  SeqId slot = -1;                           // the slot to run in; -1 = the one with the longest common prefix
+  Duration time_limit = Duration::max();     // from the first generated token on; what exists by then is returned
+  Duration deadline = Duration::max();       // from submission on, waiting and prompt included
   SpeculationOptions speculation;
   std::string owner;  // whose request it is; what drafters remember of it is for requests of the same owner
 };
@@ -47,7 +46,7 @@ struct GeneratedToken {
   std::string piece;              // its bytes; not always whole characters
   float logprob = 0;              // set if the request asked for logprobs
   std::vector<TokenLogprob> top;  // best first, as many as asked for
-  std::string_view drafter = "";  // who foresaw it; "" = nobody
+  std::string_view drafter = "";  // the drafter whose draft had this token; "" = none
 };
 
 enum class FinishReason {
@@ -68,19 +67,19 @@ struct GenerationTimings {
   double prompt_ms = 0;    // from there to the first generated token
   double generate_ms = 0;  // from the first generated token to the last
 
-  int drafted_tokens = 0;  // verified
+  int drafted_tokens = 0;  // draft tokens that were verified
   int accepted_tokens = 0;
-  int replayed_tokens = 0;  // decoded again, because a running state could only go back behind them
+  int replayed_tokens = 0;  // decoded again after a rollback that went back further than the rejected tokens
 
-  // What the steps after the first token were made of.
+  // How the time of the steps after the first token was spent.
   double draft_ms = 0;     // drafters
   double decode_ms = 0;    // the engine
-  double sample_ms = 0;    // drawing from its rows
+  double sample_ms = 0;    // drawing tokens from the engine's rows
   double rollback_ms = 0;  // taking rejected tokens back
 };
 
-// What one step brought: a draft of `drafted` tokens, the first from `drafter`, of which `accepted` were right, and one
-// token more.
+// The result of one step: of a draft of `drafted` tokens, the first of which came from `drafter`, `accepted` were
+// accepted; the step generated one more token.
 struct DraftedStep {
   std::string_view drafter;  // "" = none
   int drafted = 0;
@@ -109,17 +108,18 @@ struct Chunk {
   std::optional<Completion> completion;
 };
 
-// Shared by the scheduler (which calls Push) and one consumer (which calls Wait and Cancel). Chunks wait without bound,
-// but no longer than the generation itself, which max_tokens or the context bounds.
+// Shared by the scheduler (which calls Push) and one consumer (which calls Wait and Cancel). There is no limit on the
+// size of waiting chunks, but together they are never larger than the whole result, which max_tokens or the context
+// limits.
 class Generation {
  public:
   explicit Generation(GenerationRequest request) : request_(std::move(request)) {}
 
-  // Waits up to `timeout` for the next chunk; nothing if none came. Chunks that piled up are joined into one. After the
-  // chunk with the completion, call it no more.
+  // Waits up to `timeout` for the next chunk; nullopt if none came. All chunks that are waiting are joined into one.
+  // Must not be called again after the chunk with the completion.
   std::optional<Chunk> Wait(std::chrono::milliseconds timeout);
 
-  // The consumer lost interest: the scheduler frees the sequence before its next step.
+  // The consumer does not need the result any more: the scheduler frees the slot before its next step.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   const GenerationRequest& request() const { return request_; }

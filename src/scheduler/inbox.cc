@@ -123,7 +123,7 @@ bool Inbox::WaitForWork() {
 }
 
 void Inbox::EndStepping() {
-  // A command that came after the last look is run here: nobody else would.
+  // Runs commands that arrived after the last step too, because their callers wait for them.
   for (;;) {
     RunCommands();
     const std::lock_guard lock(mutex_);

@@ -20,7 +20,7 @@ namespace outrider {
 
 class Inbox {
  public:
-  // `max_waiting`: requests that may wait beyond those that free slots will take before the next step.
+  // `max_waiting`: how many requests may wait, in addition to those for which there is a free slot.
   Inbox(int max_waiting, int n_slots);
 
   // --- Any thread ---
@@ -28,12 +28,14 @@ class Inbox {
   // kUnavailable while the server stops, kResourceExhausted if too many wait.
   Status Add(PendingRequest request);
 
-  // Runs `command` between two steps and waits for it; runs it at once where nobody steps.
+  // Runs `command` between two steps and waits for it. If no thread is stepping, it runs at once, on the caller's
+  // thread.
   void RunBetweenSteps(const std::function<void()>& command);
 
-  // No more requests. Those that were accepted may run until `until`; a second call can only shorten that.
+  // Refuses new requests from now on. Those that were accepted may run until `until`; a second call can only make this
+  // earlier.
   void Stop(TimePoint until);
-  void WaitUntilStopped();  // until nobody steps
+  void WaitUntilStopped();  // until no thread is stepping
 
   size_t waiting() const;
   uint64_t refused() const;
@@ -42,18 +44,18 @@ class Inbox {
 
   void RunCommands();
 
-  // All requests that wait, oldest first. Those that got no slot come back with PutBack before the next call; until
-  // then they still count as waiting.
+  // All waiting requests, oldest first. The caller must return those that got no slot with PutBack before the next
+  // call. Until then all of them still count as waiting.
   std::vector<PendingRequest> TakeAll();
   // `free_slots`: after the others have begun.
   void PutBack(std::vector<PendingRequest> requests, int free_slots);
   void SetFreeSlots(int free_slots);
 
-  // When the requests that run must end, if the server stops.
+  // If the server stops: when running requests must end.
   std::optional<TimePoint> stop_until() const;
 
-  // Steps begin and end. WaitForWork blocks until there is something to do; false: the server stops and nothing is
-  // left.
+  // A thread begins and ends to step. In between, WaitForWork blocks until there is something to do; it returns false
+  // if the server stops and nothing is left to do.
   void BeginStepping();
   bool WaitForWork();
   void EndStepping();
@@ -67,7 +69,7 @@ class Inbox {
   std::condition_variable work_;     // there is something to do
   std::condition_variable stopped_;  // stepping_ became false
   std::deque<PendingRequest> requests_;
-  size_t taken_ = 0;  // by TakeAll, not yet put back or begun
+  size_t taken_ = 0;  // requests taken by TakeAll, until PutBack
   std::deque<std::function<void()>> commands_;
   std::optional<TimePoint> stop_until_;
   bool stepping_ = false;

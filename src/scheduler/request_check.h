@@ -1,4 +1,4 @@
-// What can be said of a request before it is queued.
+// Checks of a request that are possible before it is queued.
 #pragma once
 
 #include "base/status.h"

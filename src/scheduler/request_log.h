@@ -1,4 +1,4 @@
-// The log lines about requests: one for each that is over.
+// The log lines about requests: one for each request that has ended.
 #pragma once
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@ namespace outrider {
 
 void LogFinished(const Completion& completion);
 
-// It was given up before it began.
+// The request was given up before it began.
 void LogNeverBegun(Duration waited);
 
 }  // namespace outrider

@@ -73,7 +73,7 @@ Result<std::shared_ptr<Generation>> Scheduler::Submit(GenerationRequest request)
     request.sampling.logit_bias.insert(request.sampling.logit_bias.end(), end_token_bans_.begin(),
                                        end_token_bans_.end());
   }
-  // Building filters and grammar costs milliseconds; it happens on the caller's thread, not between steps.
+  // Building filters and grammar takes milliseconds, so it is done on the caller's thread and not between steps.
   auto sampler = Sampler::Create(request.sampling, request.prompt, filters_);
   if (!sampler.ok()) return sampler.status();
   auto generation = std::make_shared<Generation>(std::move(request));
@@ -81,7 +81,7 @@ Result<std::shared_ptr<Generation>> Scheduler::Submit(GenerationRequest request)
   return generation;
 }
 
-// Why a request must end before its answer does, if it must.
+// Why a request must end before its answer is complete; nullopt if it need not.
 std::optional<FinishReason> Scheduler::Lost(const Generation& generation, TimePoint submitted, TimePoint now) const {
   if (generation.cancelled()) return FinishReason::kCancelled;
   const TimePoint deadline = Later(submitted, std::min(generation.request().deadline, options_.max_request_time));
@@ -122,7 +122,7 @@ void Scheduler::Admit() {
   if (begun) PublishStatus();  // a prompt may take long
 }
 
-// A request that never began.
+// Ends a request that has never run.
 void Scheduler::GiveUp(PendingRequest request, FinishReason reason, TimePoint now) {
   Chunk chunk;
   chunk.completion.emplace();
@@ -135,7 +135,7 @@ void Scheduler::GiveUp(PendingRequest request, FinishReason reason, TimePoint no
   outbox_.emplace_back(std::move(request.generation), std::move(chunk));
 }
 
-// Sequences past their first token may have drafts verified along with their next row.
+// Chooses drafts for the sequences that have generated at least one token. They are verified along with the next row.
 void Scheduler::Draft() {
   draftable_.clear();
   others_.clear();
@@ -157,7 +157,7 @@ void Scheduler::BuildBatch() {
   for (StepEntry& entry : step_.entries()) step_.AddRows(entry, speculator_->WantsHidden(entry.sequence->id));
 }
 
-// Where drafts could not be taken back otherwise.
+// Saves the state of each sequence whose draft is longer than what the engine can take back for free.
 void Scheduler::SaveStates() {
   engine_.LayOut(step_.ListRows(), &layout_);
   for (const StepEntry& entry : step_.entries()) {
@@ -170,12 +170,12 @@ void Scheduler::SaveStates() {
   }
 }
 
-// Draft tokens that fit, with the token that follows them.
+// Max number of draft tokens. There must also be room for the token that the target generates after them.
 int Scheduler::DraftRoom(const Sequence& sequence) const {
   return engine_.info().rollback == Rollback::kNone ? 0 : slots_.TokensLeft(sequence) - 1;
 }
 
-// Does a stage of the step, and adds its time to that of every generating sequence in the step. Returns milliseconds.
+// Runs a stage of the step, adds its time to that of every generating sequence in it, and returns it (milliseconds).
 template <typename Work>
 double Scheduler::Timed(double GenerationTimings::*stage, Work work) {
   const TimePoint start = clock_.Now();
@@ -210,7 +210,7 @@ void Scheduler::Commit() {
     if (entry.logits_row >= 0) {
       CommitDrawn(entry);
     } else if (speculator_->WantsHidden(entry.sequence->id)) {
-      TellDrafters(entry, 0, 0);
+      ReportToDrafters(entry, 0, 0);
     }
   }
   speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000);
@@ -240,10 +240,10 @@ void Scheduler::CommitDrawn(const StepEntry& entry) {
     sequence.steps.push_back({entry.draft.empty() ? "" : speculator_->name(entry.draft[0].source),
                               static_cast<int>(entry.draft.size()), accepted, step_ms});
   }
-  TellDrafters(entry, added, accepted);
-  // Tokens of the draft that were wrong, or that lie past the end, leave the memory.
+  ReportToDrafters(entry, added, accepted);
+  // Removes draft tokens from memory that were rejected or lie past the end of the answer.
   const Pos right = static_cast<Pos>(before) + accepted;
-  if (engine_.Length(sequence.id) > right) TakeBack(sequence, right);
+  if (engine_.Length(sequence.id) > right) RollBack(sequence, right);
   if (end) {
     Finish(sequence, *end, *end == FinishReason::kError ? NothingToDraw(sequence.generation->request()) : Status());
     return;
@@ -254,15 +254,14 @@ void Scheduler::CommitDrawn(const StepEntry& entry) {
   if (!chunk.text.empty() || !chunk.tokens.empty()) outbox_.emplace_back(sequence.generation, std::move(chunk));
 }
 
-// Adds the token that was drawn from `row` to the sequence and its text; tells whether, and why, the generation ends
-// with it.
+// Adds the token that was drawn from `row` to the sequence and its text. Returns why the generation ends, if it does.
 std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
   Sequence& sequence = *entry.sequence;
   const GenerationRequest& request = sequence.generation->request();
   const auto place = static_cast<size_t>(row);
   const DrawnToken& drawn = sequence.drawn[place];
   if (drawn.token == kNoToken) return FinishReason::kError;
-  if (request.max_tokens == 0) return FinishReason::kLength;  // the prompt was to be put into memory, no more
+  if (request.max_tokens == 0) return FinishReason::kLength;  // the request only asked to read the prompt into memory
   ++sequence.timings.generated_tokens;
   if (tokenizer_.EndsGeneration(drawn.token)) return FinishReason::kEndOfText;
   const bool drafted = place < entry.draft.size() && entry.draft[place].token == drawn.token;
@@ -277,15 +276,15 @@ std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
   return std::nullopt;
 }
 
-// The entry's rows are final, its draft only as far as it was accepted.
-void Scheduler::TellDrafters(const StepEntry& entry, int added, int accepted) {
+// Tells the drafters which rows of the entry are final: its committed tokens and the first `accepted` draft tokens.
+void Scheduler::ReportToDrafters(const StepEntry& entry, int added, int accepted) {
   const Sequence& sequence = *entry.sequence;
   const Pos first = step_.batch().rows()[static_cast<size_t>(entry.first_row)].pos;
   speculator_->Commit(sequence.id, {sequence.tokens, added, {first, entry.rows + accepted, &engine_, entry.first_row}},
                       accepted);
 }
 
-void Scheduler::TakeBack(Sequence& sequence, Pos length) {
+void Scheduler::RollBack(Sequence& sequence, Pos length) {
   const TimePoint start = clock_.Now();
   const Pos kept = engine_.TruncateTo(sequence.id, length);
   const double ms = Milliseconds(clock_.Now() - start);
@@ -295,11 +294,11 @@ void Scheduler::TakeBack(Sequence& sequence, Pos length) {
   if (kept < length) speculator_->ObserveRestore(ms / 1000);
 }
 
-// After a failed step each of its sequences is decoded by itself, without a draft, so that only those at fault pay.
-// Memory that the failure left in doubt is given up; the tokens are decoded again.
+// After a failed step each of its sequences is decoded alone, without a draft, so that only those that cause a failure
+// end with an error. Their memory is undefined after the failure: it is cleared, and the tokens are decoded again.
 void Scheduler::Isolate(const Status& error) {
   LogError("step of {} rows failed: {}", step_.batch().size(), error.message());
-  constexpr int kMaxFailures = 3;  // a sequence may fail only in company; it is not retried for ever
+  constexpr int kMaxFailures = 3;  // a sequence that fails only together with others must not be retried for ever
   for (const StepEntry& entry : step_.entries()) {
     Sequence& sequence = *entry.sequence;
     engine_.TruncateTo(sequence.id, 0);
@@ -343,7 +342,7 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
   slots_.End(sequence, clock_.Now());
 }
 
-// At the end of the step: who learns that a request is done finds its slot free and the counters up to date.
+// At the end of a step: when a consumer learns that its request has ended, its slot is free and the counters are right.
 void Scheduler::Deliver() {
   for (auto& [generation, chunk] : outbox_) generation->Push(std::move(chunk));
   outbox_.clear();

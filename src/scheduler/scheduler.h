@@ -1,11 +1,13 @@
 // Scheduler: many requests, one engine, one step at a time.
 //
-// Requests wait in a FIFO queue until a sequence (slot) is free, then share the engine's batches: every running
-// sequence gets its next row in every step, prompts enter in slices beside them, so nobody stalls longer than one
-// slice. A finished sequence keeps its memory; the next request that begins with the same tokens continues from there.
+// Requests wait in a FIFO queue until a sequence (slot) is free, then share the engine's batches. Every generating
+// sequence gets its next row in every step, and prompts are decoded beside them in slices, so no sequence waits longer
+// than one slice for its next token. A finished sequence keeps its memory; the next request that begins with the same
+// tokens continues from there.
 //
-// A sequence is its committed tokens plus how many of them are in the engine's memory. Decoding a prompt, generating
-// the next token and redoing tokens after a rollback are the same thing: rows for the tokens not in memory yet.
+// A sequence consists of its committed tokens and of the number of them that are in the engine's memory. Decoding a
+// prompt, generating the next token and decoding tokens again after a rollback are the same operation: adding rows for
+// the tokens that are not in memory yet.
 //
 // Threads: Submit, Stats, Slots, the slot actions and Drain may be called from any thread. Step is called by one
 // thread: the one Start makes, or a test's.
@@ -43,8 +45,7 @@ struct SchedulerOptions {
 
 class Scheduler {
  public:
-  // Everything passed in outlives the scheduler.
-  // `speculator`: null = plain decoding.
+  // All references passed in must outlive the scheduler. `speculator`: null = plain decoding.
   Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters, const SchedulerOptions& options,
             std::unique_ptr<Speculator> speculator = nullptr, const Clock& clock = Clock::Real());
   ~Scheduler();
@@ -58,10 +59,10 @@ class Scheduler {
   // Runs Step in a thread of its own until Drain.
   void Start();
 
-  // No new requests from now on; accepted ones may finish within `limit`, then are cut with kTimeLimit. Returns at
-  // once; a second call can only shorten the limit.
+  // Refuses new requests from now on. Accepted ones may finish within `limit`; after that they end with kTimeLimit.
+  // Returns at once; a second call can only shorten the limit.
   void Drain(Duration limit);
-  void WaitUntilStopped() { inbox_.WaitUntilStopped(); }  // until all is done and the thread of Start has ended
+  void WaitUntilStopped() { inbox_.WaitUntilStopped(); }  // until all requests and the thread of Start have ended
 
   SchedulerStats Stats() const;
   std::vector<SlotStatus> Slots() const { return status_.slots(); }
@@ -90,8 +91,8 @@ class Scheduler {
   int DraftRoom(const Sequence& sequence) const;
   void CommitDrawn(const StepEntry& entry);
   std::optional<FinishReason> Append(const StepEntry& entry, int row);
-  void TellDrafters(const StepEntry& entry, int added, int accepted);
-  void TakeBack(Sequence& sequence, Pos length);
+  void ReportToDrafters(const StepEntry& entry, int added, int accepted);
+  void RollBack(Sequence& sequence, Pos length);
   void Finish(Sequence& sequence, FinishReason reason, Status error = {});
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;
   template <typename Work>
@@ -107,7 +108,7 @@ class Scheduler {
 
   Inbox inbox_;
 
-  // Only the stepping thread touches these.
+  // Used only by the stepping thread.
   const std::unique_ptr<Speculator> speculator_;
   SlotPool slots_;
   StepBatch step_;
@@ -116,7 +117,7 @@ class Scheduler {
   std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> outbox_;  // to be delivered at the end of the step
   SchedulerStats stats_;
   TimePoint decode_start_{};
-  double restore_ms_ = 0;                     // of the step: taking back
+  double restore_ms_ = 0;                     // time of rollbacks in the step
   std::vector<DraftableSequence> draftable_;  // scratch of Draft
   std::vector<SequenceRows> others_;          // scratch of Draft
   std::vector<SlotStatus> slot_status_;       // scratch of PublishStatus

@@ -1,7 +1,7 @@
 // Sequence: one slot of the engine's memory and the request that runs in it.
 //
-// `tokens` are the committed ones: the prompt and what was generated. The engine's memory holds a beginning of them;
-// the rest are the rows still to be decoded. While idle, `tokens` is exactly what the memory holds.
+// `tokens` are the committed tokens: the prompt and what was generated. The engine's memory holds the first of them;
+// the others are still to be decoded. While the slot is idle, `tokens` is exactly what the memory holds.
 #pragma once
 
 #include <memory>
@@ -43,14 +43,14 @@ struct Sequence {
   std::vector<DraftedStep> steps;  // if asked for
   Pos prompt_length = 0;
   TimePoint submitted{}, admitted{}, first_token{};
-  int failed_steps = 0;  // that it took part in
-  bool suspect = false;  // after a failed step: to be decoded alone once, to see whether it was the cause
+  int failed_steps = 0;  // failed steps that it took part in
+  bool suspect = false;  // after a failed step: is decoded alone once, to find out whether it was the cause
 
   bool busy() const { return generation != nullptr; }
   bool generating() const { return timings.generated_tokens > 0; }
 };
 
-// Tokens at the beginning that both have.
+// How many tokens at the beginning are the same.
 size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b);
 
 }  // namespace outrider

@@ -21,8 +21,8 @@ int SlotPool::busy() const {
       std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy(); }));
 }
 
-// Tokens of the prompt that are in the memory of `sequence` and can be gone on from. The last one is always decoded:
-// its row tells the first token of the answer.
+// How many tokens of the prompt are in the memory of `sequence` and can be reused. The last token of the prompt is
+// always decoded, because the first token of the answer is drawn from its row.
 Pos SlotPool::Reusable(const Sequence& sequence, const GenerationRequest& request) const {
   if (!request.reuse_prefix) return 0;
   const size_t shared = std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1);

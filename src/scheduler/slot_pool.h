@@ -1,7 +1,7 @@
-// SlotPool: the sequences of the engine's memory and what requests leave in them.
+// SlotPool: the sequences (slots) of the engine's memory, busy and idle.
 //
-// A finished sequence keeps its memory. A new request gets the idle sequence that shares most with its prompt and goes
-// on from there. Idle sequences can be saved, restored and erased.
+// A finished sequence keeps its memory. A new request gets the idle sequence that shares the longest prefix with its
+// prompt, and continues from there. Idle sequences can be saved, restored and erased.
 //
 // Belongs to the stepping thread.
 #pragma once
@@ -27,14 +27,14 @@ class SlotPool {
   const std::vector<Sequence>& sequences() const { return sequences_; }
   int busy() const;
 
-  // Begins the request in the idle sequence with the most to go on from, the least recently used of equals, or in the
-  // one it asked for. Null, and nothing taken from `request`, if there is none.
+  // Begins the request in the idle sequence with the most reusable tokens (among equals the least recently used one),
+  // or in the slot that it asked for. Returns null, and leaves `request` unchanged, if there is none.
   Sequence* Begin(PendingRequest& request, TimePoint now);
 
-  // The request in `sequence` is over; what is in memory stays.
+  // The request in `sequence` is over; its tokens stay in memory.
   void End(Sequence& sequence, TimePoint now);
 
-  // Tokens until max_tokens or the context's end, of a sequence that is busy.
+  // How many tokens a busy sequence may still generate before max_tokens or the end of the context.
   int TokensLeft(const Sequence& sequence) const;
 
   void ListStatus(std::vector<SlotStatus>* slots) const;

@@ -29,7 +29,7 @@ EngineInfo SmallEngine() {
   return info;
 }
 
-// Knows what the engine will say, and says it with probability `right` for each token; else something else.
+// A drafter that knows the engine's next tokens. Each drafted token is right with probability `right`.
 class LeakyDrafter : public Drafter {
  public:
   LeakyDrafter(FakeEngine::Script script, double right, unsigned seed)
@@ -216,9 +216,9 @@ TEST(SpeculationTest, RightDraftsSaveSteps) {
 
 TEST(SpeculationTest, DraftsStayWithinMaxTokensAndTheContext) {
   for (const int max_tokens : {4, -1}) {
-    const Pos most = max_tokens > 0 ? 3 + max_tokens : SmallEngine().sequence_length;
+    const Pos max_length = max_tokens > 0 ? 3 + max_tokens : SmallEngine().sequence_length;
     for (const Batch& batch : BatchesOf(SmallEngine(), max_tokens, 1, 30)) {
-      EXPECT_LT(batch.rows().back().pos, most - 1) << "the last token is never decoded";
+      EXPECT_LT(batch.rows().back().pos, max_length - 1) << "the last token is never decoded";
       EXPECT_LE(batch.size(), 31);
     }
   }
@@ -258,7 +258,8 @@ TEST(SpeculationTest, AnEngineThatCannotTakeTokensBackIsNotAskedTo) {
   for (size_t i = 1; i < batches.size(); ++i) EXPECT_EQ(batches[i].size(), 1);
 }
 
-// Tokens that a running state lost with a wrong draft ride in the next step: none has to be decoded by itself.
+// Tokens that a running state loses with a rejected draft are decoded again in the next step, not in a step of their
+// own.
 TEST(SpeculationTest, TokensAreReplayedAlongTheWay) {
   ManualClock clock;
   EngineInfo info = SmallEngine();
@@ -358,8 +359,8 @@ class DrawingDrafter : public Drafter {
   std::mt19937 random_{3};
 };
 
-// Through the whole of it, with q < 1: neither of the two tokens that are drafted all the time may become more frequent
-// than the target has it.
+// The whole way through the scheduler, with q < 1: neither of the two tokens that are always drafted may become more
+// frequent than in the target's distribution.
 TEST(SpeculationTest, RejectionKeepsTheDistributionOfDraftsThatAreDrawn) {
   ManualClock clock;
   const auto script = FakeEngine::Hashing(200);

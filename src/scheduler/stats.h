@@ -15,14 +15,14 @@ inline constexpr size_t kFinishReasons = 6;  // enumerators of FinishReason
 
 struct SchedulerStats {
   std::array<uint64_t, kFinishReasons> finished{};  // requests by FinishReason
-  uint64_t refused = 0;                             // requests the full queue turned away
+  uint64_t refused = 0;                             // requests refused because the queue was full
   uint64_t prompt_tokens = 0;                       // decoded
   uint64_t cached_tokens = 0;                       // taken from memory instead
   uint64_t generated_tokens = 0;
   double prompt_seconds = 0;    // sum over requests
   double generate_seconds = 0;  // sum over requests
   uint64_t steps = 0;
-  uint64_t lookahead_steps = 0;  // whose rows were begun before they were asked for
+  uint64_t lookahead_steps = 0;  // steps whose rows were begun before they were asked for
   uint64_t rows = 0;             // over all steps
   int running = 0;               // now
   int queued = 0;                // now
@@ -31,11 +31,11 @@ struct SchedulerStats {
   Histogram accepted_length{{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32}};  // of verified drafts
   Histogram step_rows{{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 512}};
   Histogram step_cost_ratio{{0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2}};  // measured / expected
-  double speed_up = 1;  // over plain decoding, lately; an estimate
+  double speed_up = 1;  // estimate of the recent speed-up over plain decoding
   Histogram step_seconds{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}};
 };
 
-// A request is over.
+// Adds the counts of a request that has ended.
 void CountFinished(const Completion& completion, SchedulerStats* stats);
 
 struct SlotStatus {
@@ -47,7 +47,7 @@ struct SlotStatus {
   int tokens_left = 0;       // until max_tokens or the context's end; -1 while idle
 };
 
-// A slot's memory outside of the scheduler.
+// A copy of a slot's memory, for saving and restoring.
 struct SavedSlot {
   std::vector<Token> tokens;
   std::vector<uint8_t> state;

@@ -13,7 +13,7 @@ void StepBatch::Plan(std::vector<Sequence>& sequences) {
   for (Sequence& sequence : sequences) {
     if (!sequence.busy() || (alone && !sequence.suspect)) continue;
     entries_.push_back({&sequence, Missing(sequence)});
-    if (GoesOn(entries_.back())) generating_rows += entries_.back().rows;
+    if (ContinuesAnswer(entries_.back())) generating_rows += entries_.back().rows;
     if (alone) break;
   }
   const EngineInfo& info = engine_.info();
@@ -21,25 +21,26 @@ void StepBatch::Plan(std::vector<Sequence>& sequences) {
   ShareRows(std::min(slice, info.max_batch - generating_rows));
 }
 
-// Committed tokens that are not in memory.
+// Number of committed tokens that are not in memory yet.
 int StepBatch::Missing(const Sequence& sequence) const {
   return static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
 }
 
-// Whether the entry needs its next row only, or a few before it again; a prompt otherwise.
-bool StepBatch::GoesOn(const StepEntry& entry) const {
+// Whether the entry only needs its next row, or its next row and a few tokens again after a rollback. Otherwise it is
+// treated as a prompt.
+bool StepBatch::ContinuesAnswer(const StepEntry& entry) const {
   const EngineInfo& info = engine_.info();
   return entry.rows == 1 ||
          (entry.sequence->generating() && entry.rows <= std::min(prompt_slice_, info.max_batch / info.n_sequences));
 }
 
-// Cuts the entries of prompts down to `rows` together, oldest request first; those that get none sit this step out.
-// Nobody gets more rows than the oldest, and nobody but the oldest a piece that fills the rest: an engine may compute
-// sequences with unequal rows in several parts, and small parts waste the machine.
+// Reduces the rows of all prompts together to `rows`, oldest request first. Prompts that get no rows do not take part
+// in this step. No prompt gets more rows than the oldest one, and only the oldest one may be cut to fit: an engine may
+// compute sequences with unequal rows in several parts, and small parts are inefficient.
 void StepBatch::ShareRows(int rows) {
   prompts_.clear();
   for (StepEntry& entry : entries_) {
-    if (!GoesOn(entry)) prompts_.push_back(&entry);
+    if (!ContinuesAnswer(entry)) prompts_.push_back(&entry);
   }
   std::sort(prompts_.begin(), prompts_.end(),
             [](const StepEntry* a, const StepEntry* b) { return a->sequence->submitted < b->sequence->submitted; });
@@ -52,8 +53,9 @@ void StepBatch::ShareRows(int rows) {
   std::erase_if(entries_, [](const StepEntry& entry) { return entry.rows == 0; });
 }
 
-// A running state can be remembered only between steps. The best place is shortly before the end of a prompt: who asks
-// again, or asks something else, shares what lies before.
+// Leaves the last kTail tokens of a long prompt for the next step. A running state can only be remembered between
+// steps, and the best place is shortly before the end of a prompt: requests that repeat the prompt or end it
+// differently share what lies before.
 void StepBatch::LeaveTail(StepEntry& entry) const {
   constexpr int kTail = 32, kWorthwhile = 256;  // tokens
   const Sequence& sequence = *entry.sequence;
@@ -64,7 +66,7 @@ void StepBatch::LeaveTail(StepEntry& entry) const {
 
 bool StepBatch::MayDraft(const StepEntry& entry) const {
   const Sequence& sequence = *entry.sequence;
-  return sequence.generating() && !sequence.suspect && GoesOn(entry) && entry.rows == Missing(sequence);
+  return sequence.generating() && !sequence.suspect && ContinuesAnswer(entry) && entry.rows == Missing(sequence);
 }
 
 int StepBatch::room() const {
@@ -74,8 +76,8 @@ int StepBatch::room() const {
   return std::min(info.max_batch - rows, info.max_outputs - static_cast<int>(entries_.size()));
 }
 
-// The next `entry.rows` tokens that are not in memory yet. The last committed one tells what follows, and so does each
-// token of the draft.
+// Adds rows for the next `entry.rows` tokens that are not in memory yet, and for the draft. Logits are needed of the
+// last committed token and of each draft token.
 void StepBatch::AddRows(StepEntry& entry, bool wants_hidden) {
   const Sequence& sequence = *entry.sequence;
   const auto committed = static_cast<Pos>(sequence.tokens.size());

@@ -1,8 +1,8 @@
 // StepBatch: the rows of one step, planned and then filled in.
 //
-// Every generating sequence gets its next row, after those of tokens that a rollback took along. Prompts share what is
-// left, oldest first: one slice while others generate, so that nobody waits longer than that for a token; as much as
-// the backend computes at once otherwise.
+// Every generating sequence gets its next row and, before it, rows for tokens that are decoded again after a rollback.
+// Prompts share the rest, oldest first: one slice while other sequences generate, so that none of these waits longer
+// than that for a token; otherwise as many rows as the backend computes at once.
 #pragma once
 
 #include <span>
@@ -20,10 +20,10 @@ namespace outrider {
 struct StepEntry {
   Sequence* sequence;
   int rows;             // how many of its committed tokens are decoded
-  int first_row = -1;   // of them in the batch
-  int logits_row = -1;  // the row that tells the next token, those of the draft follow; -1 while the prompt goes on
+  int first_row = -1;   // index of the first of these rows in the batch
+  int logits_row = -1;  // row of the last committed token, before those of the draft; -1 if the prompt is not complete
   std::span<const DraftToken> draft = {};
-  int accepted = 0;  // of the draft; known after verification
+  int accepted = 0;  // accepted draft tokens; known after verification
 };
 
 class StepBatch {
@@ -31,7 +31,7 @@ class StepBatch {
   // `prompt_slice`: prompt tokens decoded per step while other sequences are generating.
   StepBatch(const Engine& engine, int prompt_slice) : engine_(engine), prompt_slice_(prompt_slice) {}
 
-  // Decides who takes part, with how many rows. Sequences in the order of their ids.
+  // Decides which sequences take part, and with how many rows. `sequences` are in the order of their ids.
   void Plan(std::vector<Sequence>& sequences);
 
   bool empty() const { return entries_.empty(); }
@@ -41,19 +41,19 @@ class StepBatch {
   // Whether a draft may be verified along with the entry's next row.
   bool MayDraft(const StepEntry& entry) const;
 
-  // Rows that drafts may take.
+  // Rows that are left for drafts.
   int room() const;
 
-  // Adds the rows of `entry`, its draft included; in the order of the entries.
+  // Adds the rows of `entry`, its draft included. Must be called in the order of the entries.
   void AddRows(StepEntry& entry, bool wants_hidden);
   const Batch& batch() const { return batch_; }
 
-  // The rows of all entries, as the engine is asked for their layout.
+  // The rows of all entries, as Engine::LayOut takes them.
   std::span<const SequenceRows> ListRows();
 
  private:
   int Missing(const Sequence& sequence) const;
-  bool GoesOn(const StepEntry& entry) const;
+  bool ContinuesAnswer(const StepEntry& entry) const;
   void ShareRows(int rows);
   void LeaveTail(StepEntry& entry) const;
 

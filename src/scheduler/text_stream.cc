@@ -15,7 +15,7 @@ bool TextStream::Append(GeneratedToken token) {
 
   size_t first = std::string::npos;
   for (const std::string& stop : stop_strings_) {
-    // A match must end in the new piece: earlier ones would have been found earlier.
+    // A match must end within the new piece; others would have been found before.
     const size_t from = before >= stop.size() ? before - stop.size() + 1 : 0;
     const size_t at = pending_.find(stop, from);
     if (at < first) {
@@ -25,7 +25,7 @@ bool TextStream::Append(GeneratedToken token) {
   }
   if (first == std::string::npos) return false;
   pending_.resize(first);
-  // A token that begins before the stop string stays, though part of its text is gone.
+  // A token that begins before the stop string is kept, although the end of its text is removed.
   const auto starts_after = [&](const PendingToken& t) { return t.end - t.token.piece.size() >= sent_ + first; };
   tokens_.erase(std::find_if(tokens_.begin(), tokens_.end(), starts_after), tokens_.end());
   return true;
@@ -42,8 +42,8 @@ size_t TextStream::HeldBack() const {
 }
 
 void TextStream::Release(bool last, Chunk* chunk) {
-  // A stop string may begin inside a character whose first bytes are then left over: what is not held back must end on
-  // a boundary.
+  // Text that is sent must end with a whole character. A stop string may begin inside a character; then the first bytes
+  // of that character must not be sent.
   size_t ready = last ? pending_.size() : pending_.size() - HeldBack();
   ready -= IncompleteUtf8Tail(std::string_view(pending_).substr(0, ready));
   chunk->text += ReplaceInvalidUtf8(std::string_view(pending_).substr(0, ready));

@@ -1,7 +1,7 @@
 // TextStream: from tokens to text that may be sent.
 //
-// Tokens end inside UTF-8 characters, and stop strings span tokens. So text is held back while its last bytes may still
-// become a character or a stop string, and let go as soon as they cannot. Nothing that is let go is ever taken back.
+// Tokens may end inside a UTF-8 character, and stop strings may span tokens. So the last bytes of the text are held
+// back as long as they may be the beginning of a character or of a stop string. Text that was released is final.
 #pragma once
 
 #include <deque>
@@ -17,11 +17,12 @@ class TextStream {
   TextStream() = default;
   explicit TextStream(std::vector<std::string> stop_strings) : stop_strings_(std::move(stop_strings)) {}
 
-  // Returns true if a stop string is complete with this token. Text and tokens from its first byte on are dropped then.
+  // Returns true if this token completes a stop string. Then text and tokens from the stop string's first byte on are
+  // removed.
   bool Append(GeneratedToken token);
 
-  // Moves what may be sent into `chunk`: text, and each token once the text up to its end is sent. `last`: all that is
-  // left; a character that was cut short is left out.
+  // Moves everything that may be sent into `chunk`: text, and each token whose text is completely sent. `last`: nothing
+  // is held back any more; an incomplete character at the end is left out.
   void Release(bool last, Chunk* chunk);
 
   const std::string& matched() const { return matched_; }  // the stop string that ended it

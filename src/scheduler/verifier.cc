@@ -34,8 +34,8 @@ Token Verifier::DrawRow(const StepEntry& entry, int row) {
                          PositionCoin(sampler.seed(), position, Coin::kResidual));
 }
 
-// Under a grammar what a token was drawn from is not known (the whole vocabulary is constrained only if need be), so it
-// is matched.
+// With a grammar, rejection sampling is not possible: the sampler constrains the whole vocabulary only if needed, so
+// the distribution that a token was drawn from is not known. Then kMatch is used.
 VerifyMode Verifier::ModeFor(const GenerationRequest& request) const {
   return request.sampling.grammar.text.empty() ? mode_ : VerifyMode::kMatch;
 }

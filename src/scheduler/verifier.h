@@ -1,5 +1,6 @@
-// Verifier: the target's verdict on the drafts of a step. For each row the target draws its own token, as far as the
-// tokens before it were those of the draft; what is drawn waits in Sequence::drawn to be committed.
+// Verifier: decides which draft tokens of a step are accepted. The target draws its own token from each row, as long as
+// the tokens before were the same as in the draft. The drawn tokens are collected in Sequence::drawn, to be committed
+// later.
 #pragma once
 
 #include <span>
@@ -15,7 +16,7 @@ namespace outrider {
 
 class Verifier {
  public:
-  // All of these outlive it.
+  // All references must outlive this object.
   Verifier(Engine& engine, const Tokenizer& tokenizer, const Speculator& speculator, VerifyMode mode)
       : engine_(engine), tokenizer_(tokenizer), speculator_(speculator), mode_(mode) {}
 

@@ -7,11 +7,11 @@
 namespace outrider {
 namespace {
 
-// Lengths at which a run may begin to tell something new.
+// Lengths of runs from which on the odds may change. Each gets a weight of its own.
 constexpr std::array kRightRuns = {1, 2, 3, 5, 9, 17};
 constexpr std::array kWrongRuns = {1, 2, 4};
 
-// One value for all tokens, then one for each length of a run.
+// An array with one value for all tokens (the bias), then one for each length in kRightRuns and kWrongRuns.
 template <typename T, typename OfRight, typename OfWrong>
 auto PerForm(const T& bias, OfRight of_right, OfWrong of_wrong) {
   std::array<T, 1 + kRightRuns.size() + kWrongRuns.size()> values = {bias};

@@ -1,16 +1,16 @@
 // AcceptanceModel: how likely a drafter's next token is right, learned from what happened to its earlier ones.
 //
-// Drafters say how sure they are; whether that means anything differs from drafter to drafter and from text to text.
-// And drafters have runs: one that copies a passage is right for fifty tokens and then wrong for two hundred. So the
-// odds are learned as a function of the confidence and of form, which is how many tokens in a row were right, or wrong,
-// before. A draft token is only ever asked about on the condition that those before it are right, so its form is known:
-// the run that the sequence is in, continued by its place in the draft.
+// Drafters report a confidence for each token, but how reliable it is differs between drafters and between texts. Also,
+// right and wrong tokens come in runs: a drafter that copies a passage may be right for fifty tokens and then wrong for
+// two hundred. So the odds are learned as a function of the confidence and of the form: how many tokens in a row were
+// right, or wrong, before. A draft token is only verified if all draft tokens before it are right, so its form is
+// known: the present run of the sequence, extended by the tokens before it in the draft.
 //
-// The function is the drafter's, learned from all sequences. What is special about one sequence is a single number, by
-// how much the odds are better there.
+// The function belongs to the drafter and is learned from all sequences. In addition each sequence has one number: by
+// how much its log odds are better than usual.
 //
-// (Counting outcomes in a table of confidences and forms, as we did at first, was too sure by a quarter: the many
-// tokens of one long run are one observation, and a table takes them for as many. docs/SPECULATION.md has the numbers.)
+// (At first we counted outcomes in a table of confidences and forms. Its estimates were too high by a quarter, because
+// it counted each token of a long run as an independent observation. docs/SPECULATION.md has the numbers.)
 //
 // Pure; constant time per call; no allocation after construction.
 #pragma once
@@ -30,17 +30,18 @@ class AcceptanceModel {
 
   void BeginSequence(SeqId seq);  // a new request: what was learned from the last one here is forgotten
 
-  // The next token, all before it in its draft right, was right or wrong.
+  // The next token of a draft, before which all draft tokens were right, was right or wrong.
   void Observe(SeqId seq, float confidence, bool right);
 
-  // P(right | all before it in its draft right) of the token at `place` (0 = first of its draft).
+  // P(right | all draft tokens before it are right) for the token at `place` of a draft (0 = first).
   double Estimate(SeqId seq, int place, float confidence) const;
 
-  // The same before the draft is made, when its confidence is not known.
+  // The same before the draft is made, when the confidence is not known yet.
   double TypicalAcceptance(SeqId seq, int place) const;
 
  private:
-  // The same for all tokens; then one more number for each length that a run of right or of wrong tokens has reached.
+  // Inputs of the filter that describe the form: a constant 1, then for each length in kRightRuns and kWrongRuns (see
+  // acceptance_model.cc) 1 if the run has reached it, else 0.
   static constexpr size_t kFormNumbers = 10;
   using ByForm = OddsFilter<kFormNumbers>;
   using ByFormAndConfidence = OddsFilter<kFormNumbers + 1>;

@@ -90,7 +90,7 @@ TEST(AcceptanceModelTest, KnowsARunWhenItSeesOne) {
   std::mt19937 random(3);
   for (int i = 0; i < 5200; ++i) model.Observe(0, 0.7f, Uniform(random) < (i % 260 < 60 ? 0.98 : 0.05));
   EXPECT_LT(model.Estimate(0, 0, 0.7f), 0.15) << "the last passage ended long ago";
-  EXPECT_GT(model.Estimate(0, 6, 0.7f), 0.8) << "whoever is right six times in a row is copying";
+  EXPECT_GT(model.Estimate(0, 6, 0.7f), 0.8) << "a drafter that is right six times in a row is copying";
   for (int i = 0; i < 6; ++i) model.Observe(0, 0.7f, true);
   EXPECT_GT(model.Estimate(0, 0, 0.7f), 0.8);
   EXPECT_GT(model.TypicalAcceptance(0, 0), 0.8);

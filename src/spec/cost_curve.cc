@@ -53,7 +53,7 @@ double CostCurve::Calibrated(int rows) const {
   const CostPoint& high = *above;
   const CostPoint& low = *(above - 1);
   const double slope = (high.seconds - low.seconds) / (high.rows - low.rows);
-  // Below the first point and past the last one a slope from noise must not lead to times near or below 0.
+  // Outside of the measured points a slope that is only noise must not lead to times near or below 0.
   if (rows < low.rows) return low.seconds;
   if (rows > high.rows) return high.seconds + std::max(0.0, slope) * (rows - high.rows);
   return low.seconds + slope * (rows - low.rows);
@@ -89,7 +89,7 @@ double CostCurve::Uncertainty(int rows, int than_rows, int context) const {
   return rows == than_rows ? 0 : std::sqrt(std::max(variance, 0.0));
 }
 
-// A bucket never seen is like the last one, but less certain.
+// Makes `bucket` the current one. A bucket that was never used starts as a copy of the last one, with more uncertainty.
 CostCurve::Bands& CostCurve::Enter(size_t bucket) {
   Bands& bands = bands_[bucket];
   const double forgotten = bands.seen ? tuning_.forgetting : tuning_.forgetting_in_new_context;
@@ -116,7 +116,7 @@ double CostCurve::SwitchSeconds() const {
 }
 
 void CostCurve::Observe(std::span<const int> parts, int context, double seconds) {
-  if (!(seconds > 0)) return;  // a clock too coarse for it
+  if (!(seconds > 0)) return;  // the clock is too coarse for this step
   double expected = 0;
   std::array<double, kBands> share{};  // of the expected time, by band
   for (const int rows : parts) {
@@ -128,10 +128,10 @@ void CostCurve::Observe(std::span<const int> parts, int context, double seconds)
   last_ratio_ = seconds / expected;
   const double off = std::log(last_ratio_);
   Bands& bands = Enter(Bucket(context));
-  if (observations_ == 0) bands.off.fill(off);  // whatever it is: nothing was known about the level
+  if (observations_ == 0) bands.off.fill(off);  // nothing was known about the level before
   const double surprise = observations_ == 0 ? 0 : std::clamp(off, -tuning_.max_surprise, tuning_.max_surprise);
 
-  // A step of Kalman's filter: the surprise is shared out by how uncertain each explanation is.
+  // A step of a Kalman filter: the surprise is divided among its possible causes, in proportion to their uncertainty.
   std::array<double, kBands> known{};
   double own = tuning_.step_noise * tuning_.step_noise;
   double variance = 0;
@@ -147,7 +147,7 @@ void CostCurve::Observe(std::span<const int> parts, int context, double seconds)
   }
 
   observations_ += 1;
-  if (parts.size() > 1) return;  // nothing tells which part had the bump
+  if (parts.size() > 1) return;  // it is not known which part the deviation comes from
   Bump& bump = bumps_[Width(parts[0])];
   const double beyond = Height(bump) + surprise * own / variance;
   bump.weight = Weight(bump) * std::exp2(-1 / tuning_.bump_half_life) + 1;

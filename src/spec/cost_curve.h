@@ -1,19 +1,21 @@
 // CostCurve: how long a step takes, by the number of rows in it.
 //
-// Not a line: kernels change with the width, so that on one machine four rows are cheaper than two, on another two rows
-// cost twice one (docs/TUNING.md shows curves). So it is measured: a calibration at start gives the shape, and every
-// real step corrects it, as
+// The curve is not a straight line: engines use different kernels for different widths, so on one machine four rows are
+// cheaper than two, and on another two rows cost twice as much as one (docs/TUNING.md shows curves). So it is measured.
+// A calibration at the start gives the shape, and every real step corrects it:
 //
 //     log seconds = log calibrated(rows) + off(band of rows) + bump(rows)
 //
 // `off` says by how much the calibration is wrong for a band of widths (1, 2, 3-4, 5-8, …). Bands are learned together:
-// what one shows moves the others too, most of all the level that they share, which follows the machine within a dozen
-// steps. A bump belongs to one width and is believed only as far as steps of that width give evidence: a few noisy
-// steps never make a bargain. `off` is kept per context bucket (doubling lengths), because attention costs more per row
-// in longer contexts; a bucket never seen starts from the one used last.
+// an observation of one band also moves the others, above all the level that they share, which follows changes of the
+// machine within a dozen steps. `bump` is the deviation of a single width. It counts only as far as steps of that width
+// give evidence, so that a few noisy steps do not make a width look cheap. `off` is kept per bucket of context lengths
+// (doubling), because attention costs more per row in longer contexts; a bucket that was never used starts from the one
+// used last.
 //
-// Steps after one of another shape take longer: graphs are built anew, and on a GPU replayed from the third on. The
-// curve is that of steps in a row; what a switch costs comes from the calibration.
+// A step takes longer if the step before had another shape: graphs are built anew, and a GPU replays them only from the
+// third step on. The curve describes steps whose predecessors had the same shape; what a switch of shapes costs comes
+// from the calibration.
 //
 // Pure: no clock, no engine. Constant time per call, no allocation after construction.
 #pragma once
@@ -34,7 +36,7 @@ struct CostPoint {
 
 class CostCurve {
  public:
-  // Before any measurement: every row costs the same as the first, so that nothing is drafted on hope.
+  // Without a measurement every row costs as much as the first one, so that drafts do not seem to pay.
   CostCurve() { ForgetAll(); }
 
   // `points`: ascending in rows, at least one, positive times. Between them the curve is straight; past the last it
@@ -47,38 +49,38 @@ class CostCurve {
   // The same for a step that is computed in parts of so many rows each, one after the other.
   double Seconds(std::span<const int> parts, int context) const;
 
-  // What the first steps of another shape take longer, together; 0 if that is hardly worth mentioning.
+  // The extra time, in sum, of the first steps after a switch to another shape; 0 if it is negligible.
   double SwitchSeconds() const;
 
-  // A step was measured, of one part or of several that were computed one after the other, with so many rows each.
-  // Outliers (a machine that was busy elsewhere) move the curve little.
+  // A step took `seconds`. `parts`: the rows of each of its parts, which were computed one after the other. Outliers
+  // (because the machine was busy with something else) change the curve only a little.
   void Observe(std::span<const int> parts, int context, double seconds);
   void Observe(int rows, int context, double seconds) { Observe(std::span(&rows, 1), context, seconds); }
 
-  // By what share Seconds(rows) may be wrong if Seconds(than_rows) is right; about one standard deviation.
+  // The share by which Seconds(rows) may be wrong if Seconds(than_rows) is right: about one standard deviation.
   double Uncertainty(int rows, int than_rows, int context) const;
 
   const std::vector<CostPoint>& calibration() const { return points_; }
 
-  // How far off the last observation was: measured / expected before it was taken in.
+  // Of the last observation: measured seconds / seconds that were expected before it.
   double last_ratio() const { return last_ratio_; }
 
  private:
   static constexpr size_t kBuckets = 12;  // contexts up to 256, 512, … tokens
   static constexpr size_t kBands = 7;
-  static constexpr size_t kWidths = 64;  // have a bump each; wider steps share one
+  static constexpr size_t kWidths = 64;  // widths with a bump of their own; wider steps share one
 
   struct Bands {
     std::array<double, kBands> off{};
-    std::array<std::array<double, kBands>, kBands> covariance{};  // of what is not known about `off`
+    std::array<std::array<double, kBands>, kBands> covariance{};  // the uncertainty of `off`
     bool seen = false;
   };
 
-  // Mean of what steps of one width took beyond their band, exponentially forgotten.
+  // The mean deviation of steps of one width from their band (in log seconds); older steps count exponentially less.
   struct Bump {
     double mean = 0;
-    double weight = 0;  // observations it stands for, at `time`
-    double time = 0;    // in observations of the curve
+    double weight = 0;  // number of observations that the mean stands for, as of `time`
+    double time = 0;    // number of observations of the curve so far
   };
 
   void ForgetAll();

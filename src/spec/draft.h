@@ -1,4 +1,4 @@
-// Draft: tokens that somebody thinks come next. A guess costs time at most; it never changes what is generated.
+// Draft: tokens that a drafter expects to come next. A wrong draft only costs time; it never changes what is generated.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct TokenProbability {
 
 struct DraftToken {
   Token token;
-  float confidence;  // the drafter's own idea of P(right | all before it right), 0 … 1; learned about, not trusted
-  DrafterId source = kNoDrafter;  // filled in by the Speculator; per token, since one drafter may continue another's
+  float confidence;  // the drafter's own estimate of P(right | all before it right), 0 … 1; see AcceptanceModel
+  DrafterId source = kNoDrafter;  // set by the Speculator; per token, as one drafter may continue another's draft
 };
 
 struct Draft {
   std::vector<DraftToken> tokens;
-  // Only if asked for (VerifyMode::kReject), and only from drafters that draw at random: what each token was drawn
-  // from, as long as `tokens` or empty. Empty stands for certainty in each token.
+  // The distribution that each token was drawn from: as long as `tokens`, or empty. Filled only if asked for
+  // (VerifyMode::kReject), and only by drafters that draw at random. Empty means that each token had probability 1.
   std::vector<std::vector<TokenProbability>> distributions;
 
   int size() const { return static_cast<int>(tokens.size()); }
@@ -46,25 +46,27 @@ struct Draft {
 // What one drafter did, over a request or since the start.
 struct DrafterStats {
   std::string_view name;  // lives as long as the drafter
-  uint64_t proposed = 0;  // tokens verified
+  uint64_t proposed = 0;  // tokens that were verified
   uint64_t accepted = 0;
   double seconds = 0;  // spent proposing, and reading prompts
 };
 
 // How a draft is checked against the target.
 enum class VerifyMode {
-  kMatch,  // the target draws its own token for each row; the draft is right if it is the same. Never changes the text.
-  kReject,  // rejection sampling: more is accepted at high temperatures; same distribution, but another text
+  // The target draws its own token for each row; a draft token is accepted if it is the same. Never changes the text.
+  kMatch,
+  // Rejection sampling: accepts more at high temperatures. Texts have the same distribution, but are other texts.
+  kReject,
 };
 
-// What a request may say about its own speculation. Unset (-1, empty) = as the server was told.
+// What a request may choose about its own speculation. Unset (-1, empty) = the server's setting.
 struct SpeculationOptions {
   bool enabled = true;
   std::vector<std::string> types;  // names of the drafters that may be used; empty = all of the server's
-  int n_max = -1;                  // most draft tokens per step
+  int n_max = -1;                  // max draft tokens per step
   int n_min = -1;                  // shorter drafts are dropped
-  float p_min = -1;                // a draft ends before the first token its drafter believes in less than this
-  bool provenance = false;         // the answer tells which drafter foresaw each token
+  float p_min = -1;                // a draft ends before the first token with a lower confidence than this
+  bool provenance = false;         // the answer names the drafter of each accepted token
 };
 
 }  // namespace outrider

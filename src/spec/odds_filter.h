@@ -1,8 +1,8 @@
-// OddsFilter: learns from yes and no how likely the next yes is, given a few numbers that may tell.
+// OddsFilter: learns from yes/no outcomes how likely the next yes is, given a few numbers that describe the case.
 //
-// The log odds are taken to be linear in the numbers, with weights that are known with some uncertainty and wander
-// slowly (an extended Kalman filter for logistic regression). Each case also belongs to a subject, whose own log odds
-// may differ from the rest by an advantage, learned in the same step.
+// The log odds are a linear function of the numbers. Its weights are known with some uncertainty and change slowly (an
+// extended Kalman filter for logistic regression). Each case also belongs to a subject, whose log odds may differ from
+// those of the others by an advantage, which is learned in the same step.
 //
 // Pure; a few dozen multiplications per call; no allocation.
 #pragma once
@@ -21,8 +21,8 @@ class OddsFilter {
  public:
   using Numbers = std::array<double, N>;
 
-  // What is believed of each weight before anything is seen; `wander` is what a weight's variance grows by from one
-  // observation to the next, never beyond what it was at first.
+  // `at_first`: mean and variance of each weight before the first observation. `wander`: by how much the variance of a
+  // weight grows with each observation; it never gets larger than at first.
   OddsFilter(const std::array<Belief, N>& at_first, double wander) : at_first_(at_first), wander_(wander) {
     for (size_t i = 0; i < N; ++i) {
       weights_[i] = at_first[i].mean;

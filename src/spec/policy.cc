@@ -21,8 +21,8 @@ double Policy::PlainSeconds(const StepOutlook& step) {
   return curve_.Seconds(layout_.parts, step.context);
 }
 
-// A token gained now saves the time it would have taken later. How soon the tokens that follow come is between what was
-// usual lately and what the best of these options promises.
+// The rate (tokens per second) at which time is valued: a token gained now saves the time that it would take later.
+// Later tokens will come at a rate between the recent one and the one that the best of these options promises.
 double Policy::RateWith(const StepOutlook& step, double draft_seconds) {
   double here = 0;
   for (const Option& option : options_)
@@ -35,13 +35,13 @@ double Policy::RateWith(const StepOutlook& step, double draft_seconds) {
 void Policy::BeginOptions(const StepOutlook& step) {
   rows_.clear();
   place_.clear();
-  auto prompt = step.prompts.begin();
+  auto other = step.others.begin();
   for (const SequenceOutlook& sequence : step.sequences) {
-    for (; prompt != step.prompts.end() && prompt->seq < sequence.seq; ++prompt) rows_.push_back(*prompt);
+    for (; other != step.others.end() && other->seq < sequence.seq; ++other) rows_.push_back(*other);
     place_.push_back(rows_.size());
     rows_.push_back({sequence.seq, sequence.rows});
   }
-  rows_.insert(rows_.end(), prompt, step.prompts.end());
+  rows_.insert(rows_.end(), other, step.others.end());
   drafted_.assign(step.sequences.size(), 0);
   tokens_so_far_ = 0;
   risks_.resize(std::max(risks_.size(), step.sequences.size()));
@@ -51,15 +51,15 @@ void Policy::BeginOptions(const StepOutlook& step) {
   }
 }
 
-// The token at `place` of the draft of sequence `which` joins the rows.
+// Adds the token at `place` of the draft of sequence `which` to the option being listed.
 void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   ++rows_[place_[which]].rows;
   ++drafted_[which];
   tokens_so_far_ += step.sequences[which].survival[place];
 }
 
-// What it is expected to cost that the draft of sequence `which` may be wrong by more than `free_tokens`, which the
-// engine takes back for nothing.
+// The expected cost of the rollback of sequence `which`. It costs nothing if at most `free_tokens` tokens of its draft
+// are rejected, because the engine takes these back for free.
 double Policy::RollbackSeconds(const StepOutlook& step, size_t which, int free_tokens) {
   const int drafted = drafted_[which];
   if (drafted <= free_tokens) return 0;
@@ -76,15 +76,15 @@ double Policy::RollbackSeconds(const StepOutlook& step, size_t which, int free_t
   }
   const double chance = risk.chance[cases - 1], replay = risk.replay_seconds[cases - 1];
 
-  // Tokens are decoded again in every step until a draft is right to its end, or until there is a step without a draft,
-  // which costs what a draft would have gained.
+  // After the rollback tokens are decoded again in every step, until a draft is accepted completely or a step has no
+  // draft. A step without a draft loses what a draft would have gained.
   const double until_right = replay / std::max(sequence.survival[static_cast<size_t>(drafted) - 1], 1e-9);
   const double until_plain = replay + tuning_.plain_step_loss * chance * plain * (1 - 1 / speed_up_);
   return rollback_.save_seconds + chance * rollback_.restore_seconds + std::min(until_right, until_plain);
 }
 
-// Prices the rows listed so far. Only options with drafts pay for a switch of shapes: if plain steps are better, they
-// follow each other, and the one switch to the first of them is soon forgotten.
+// Adds the rows listed so far as an option, with its price. Only options with drafts pay for a switch of shapes: if
+// plain steps are better, many of them follow each other, and the single switch to the first one does not matter.
 void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   lay_out_(rows_, &layout_);
   double seconds = curve_.Seconds(layout_.parts, step.context) + draft_seconds;
@@ -100,8 +100,9 @@ void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   options_.push_back({tokens_so_far_, seconds});
 }
 
-// options_[n] = the n best rows; order_[n] = which draft has the next row after that. With several drafts also each
-// common length, since sequences of unequal width are computed in parts.
+// options_[n] is the option with the n draft rows that survive most likely; order_[n] is the sequence whose draft has
+// the next row. If there are several drafts, options in which all have the same length are added, because an engine may
+// compute sequences with unequal rows in several parts.
 void Policy::ListOptions(const StepOutlook& step, int max_rows) {
   const auto less = [](const Next& a, const Next& b) { return a.survival < b.survival; };
   next_.clear();
@@ -132,7 +133,7 @@ void Policy::ListOptions(const StepOutlook& step, int max_rows) {
   if (several) ListLevels(step, max_rows);
 }
 
-// options_[levels_begin_ + n] = the first n + 1 tokens of every draft.
+// options_[levels_begin_ + n] is the option with the first n + 1 tokens of every draft.
 void Policy::ListLevels(const StepOutlook& step, int max_rows) {
   BeginOptions(step);
   int rows = 0;
@@ -162,8 +163,8 @@ size_t Policy::BestOption(double rate, const StepOutlook& step) {
   return best;
 }
 
-// The curve may be wrong about rows that it has not seen for long. Those that might pay after all are tried, as far as
-// there is credit for what that is expected to cost.
+// The curve may be wrong about numbers of rows that have not been measured for a long time. A number that might pay
+// after all is tried, as long as the credit covers the expected loss. Returns that option, or `best`.
 size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
   const int fixed_rows = step.fixed_rows();
   const double gain = GainOf(best, rate);
@@ -182,8 +183,9 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
   return trial;
 }
 
-// While drafts pay a plain step is taken now and then; where a switch costs something, a few in a row, of which the
-// last tells what plain steps take. After a rollback a step without drafts is not a plain one yet.
+// While drafts pay, a plain step is taken now and then to measure it. Where a switch of shapes costs time, a few plain
+// steps in a row are taken, and the last one is measured. The step after a rollback is not plain even without drafts,
+// because tokens are decoded again in it.
 size_t Policy::OrPlain(size_t chosen, const StepOutlook& step) {
   const bool plain = step.fixed_rows() == step.generating();
   if (plain_steps_left_ == 0 && chosen > 0 && ++steps_since_plain_ >= plain_interval_) {
@@ -204,7 +206,7 @@ void Policy::ChooseRows(const StepOutlook& step, int max_rows, std::span<int> ro
   const double rate = RateWith(step, 0);
   size_t chosen = BestOption(rate, step);
   trying_plain_ = false;
-  if (step.prompts.empty()) {  // steps with prompts in them teach nothing
+  if (step.others.empty()) {  // nothing is learned from steps with prompts
     if (step.generating() == 1) chosen = OrTrial(chosen, rate, step);
     chosen = OrPlain(chosen, step);
   }
@@ -253,7 +255,7 @@ double Policy::MinSurvival(const StepOutlook& step, double token_seconds) {
   return std::clamp(PlainRate(step) * speed_up_ * (std::max(cheapest, 0.0) + token_seconds), 0.0, 1.0);
 }
 
-// `draft_rows` were added to the step.
+// Counts how many steps in a row have the same number of rows. This step had `draft_rows` draft rows.
 void Policy::CountRun(const StepOutlook& step, int draft_rows) {
   mean_run_ += tuning_.run_forgetting * (tuning_.typical_run - mean_run_);
   if (draft_rows > 0 && step.fixed_rows() + draft_rows == step.last_rows) {

@@ -1,24 +1,24 @@
 // Policy: how many draft tokens a step should verify.
 //
-// A step of n sequences commits n tokens plus the draft tokens that are right, and takes as long as its rows. In the
-// long run the most tokens per second come from choosing, in each step, what maximises
+// A step of n sequences commits n tokens plus the accepted draft tokens, and takes longer the more rows it has. In the
+// long run the number of tokens per second is highest if each step maximises
 //
 //     expected tokens - rate * expected seconds
 //
-// where the rate is that at which the tokens that follow will come (renewal reward: a token gained now saves the time
-// it would have taken later). It lies between the rate of the last hundred tokens and the one that this step promises,
-// and is never less than that of plain decoding. No draft at all is always among the choices, so drafts that do not pay
-// are not verified, and under load, when rows are dear, drafts shrink by themselves.
+// where the rate is the one at which later tokens will come (renewal reward: a token gained now saves the time that it
+// would take later). It lies between the rate of the last hundred tokens and the rate that this step promises, and is
+// never below that of plain decoding. No draft at all is always one of the choices, so drafts that do not pay are not
+// verified; under load, when rows are expensive, drafts become shorter by themselves.
 //
-// Wrong tokens have to leave the memory again. Where that costs something (a state is saved before the draft and
-// restored when more was wrong than the engine takes back for nothing, and the tokens since then are rows of the next
-// step once more), the cost is part of the expected seconds.
+// Rejected tokens have to be removed from the memory (rollback). If that costs time, the cost is part of the expected
+// seconds: a state is saved before the draft; if more tokens are rejected than the engine takes back for free, the
+// state is restored, and the tokens after it are decoded again in the next step.
 //
-// How a step is computed, and so what it costs, only the engine knows: the policy asks it for the layout of every step
-// it considers (base/step_layout.h).
+// Only the engine knows how a step is computed, and so what it costs: the policy asks it for the layout of every step
+// that it considers (base/step_layout.h).
 //
-// All that rests on the cost curve, so the curve is checked: while drafts pay, a plain step is taken now and then, and
-// numbers of rows that might be better than they look are tried, at the expense of a small share of the tokens.
+// All of this depends on the cost curve, so the curve is checked: while drafts pay, a plain step is taken now and then,
+// and numbers of rows that may be better than the curve says are tried. These trials cost a small share of the tokens.
 //
 // Pure; no allocation once the vectors have grown.
 #pragma once
@@ -49,24 +49,24 @@ struct SequenceOutlook {
 
 struct StepOutlook {
   std::span<const SequenceOutlook> sequences;  // in ascending order
-  std::span<const SequenceRows> prompts = {};  // of sequences that do not generate yet; in ascending order
+  std::span<const SequenceRows> others = {};   // without a draft: prompts, mostly; in ascending order
   int context = 0;                             // mean length of the generating sequences
   int last_rows = 0;  // of the step before; 0 if it had other sequences or prompts, or was computed in several parts
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int fixed_rows() const {
     int rows = 0;
-    for (const SequenceRows& prompt : prompts) rows += prompt.rows;
+    for (const SequenceRows& other : others) rows += other.rows;
     for (const SequenceOutlook& sequence : sequences) rows += sequence.rows;
     return rows;
   }
 };
 
-// What it costs a sequence to take back the tokens of its draft that are wrong, beyond those that the engine takes back
-// for nothing (StepLayout::free_rollback).
+// What the rollback of rejected draft tokens costs, if there are more than the engine takes back for free
+// (StepLayout::free_rollback).
 struct RollbackCost {
-  double save_seconds = 0;     // before a draft that is longer
-  double restore_seconds = 0;  // when more are wrong; all its rows are then decoded again
+  double save_seconds = 0;     // to save a state before a draft with more tokens
+  double restore_seconds = 0;  // to restore it when more are rejected; the rows after it are then decoded again
 };
 
 class Policy {
@@ -74,30 +74,30 @@ class Policy {
   // `curve` and `rollback` may change from step to step.
   Policy(const CostCurve& curve, const RollbackCost& rollback, LayOutStep lay_out, const PolicyTuning& tuning = {});
 
-  // For each sequence of the step, how many tokens of its draft to verify. `max_rows`: draft rows the batch has room
-  // for. `rows` is as long as `step.sequences`.
+  // Chooses for each sequence of the step how many tokens of its draft to verify. `max_rows`: draft rows that the batch
+  // has room for. `rows` is as long as `step.sequences`.
   void ChooseRows(const StepOutlook& step, int max_rows, std::span<int> rows);
 
-  // How long a draft is worth making by a drafter that needs `round_seconds` to add one token to all drafts, given what
-  // it can expect. 0 = none.
+  // How many tokens a drafter should draft if it needs `round_seconds` to add one token to all drafts. `step` has the
+  // survival that its drafts can be expected to have. 0 = none.
   int ChooseRounds(const StepOutlook& step, double round_seconds);
 
-  // What the best choice of rows would be worth, in tokens, over a step without drafts.
+  // What the best choice of rows gains over a step without drafts, in tokens.
   double Gain(const StepOutlook& step, double draft_seconds);
 
-  // A draft token is worth making only if its survival is at least this, given what one more costs.
+  // A draft token is worth making only if its survival is at least this, if making it takes `token_seconds`.
   double MinSurvival(const StepOutlook& step, double token_seconds);
 
-  // A step is over: it had `draft_rows` more, committed `tokens` and took `seconds`, drafting included.
+  // A step is over: it had `draft_rows` draft rows, committed `tokens` tokens and took `seconds`, drafting included.
   void Observe(const StepOutlook& step, int draft_rows, int tokens, double seconds);
 
-  // How long the step would take without drafts, prompts, and rows that are decoded again.
+  // How long a plain step of the same sequences would take: one row each, and nothing else.
   double PlainSeconds(const StepOutlook& step);
 
   double speed_up() const { return speed_up_; }  // of the last hundred tokens or so over plain, at least 1
 
  private:
-  // A choice of rows beyond the fixed ones: draft tokens expected from it, and how long the step takes.
+  // A choice of draft rows: how many of these tokens are expected to be accepted, and how long the step takes.
   struct Option {
     double tokens, seconds;
   };
@@ -108,11 +108,11 @@ class Policy {
     size_t sequence, place;
   };
 
-  // What it may cost to take back the draft of one sequence. [i] is about the case that at most the first i tokens of
-  // the draft are right, and more than that has to be taken back.
+  // What the rollback of one sequence's draft may cost. [i] is the case that at most the first i tokens of the draft
+  // are accepted, and a state has to be restored.
   struct Risk {
     std::vector<double> chance;          // of that case
-    std::vector<double> replay_seconds;  // expected, by which the next step then takes longer
+    std::vector<double> replay_seconds;  // expected time by which the next step takes longer because of that case
   };
 
   double PlainRate(const StepOutlook& step) { return step.generating() / PlainSeconds(step); }
@@ -133,14 +133,14 @@ class Policy {
   const RollbackCost& rollback_;
   const LayOutStep lay_out_;
   const PolicyTuning tuning_;
-  double tokens_ = 0, plain_tokens_ = 0;  // exponentially forgotten: committed, and what plain steps would have
+  double tokens_ = 0, plain_tokens_ = 0;  // committed, and those of plain steps in the same time; older ones count less
   double speed_up_ = 1;
   double credit_;  // tokens that trials may cost
   int steps_since_plain_ = 0, plain_interval_;
   int plain_steps_left_ = 0;  // of a trial
   bool trying_plain_ = false;
-  int run_ = 0;      // steps in a row with as many rows, drafts among them
-  double mean_run_;  // of those before
+  int run_ = 0;      // steps in a row with drafts and with the same number of rows
+  double mean_run_;  // mean length of earlier runs
 
   // Scratch.
   std::vector<Option> options_;

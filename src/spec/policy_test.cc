@@ -29,7 +29,7 @@ CostCurve IceLake() {
 constexpr RollbackCost kNoRollbackCost;
 
 // Steps of sequences with equally many rows are one part. Others are computed in parts of equally many rows for each
-// sequence that has some left. A running state takes `snapshots` rows back for nothing after a step of one part.
+// sequence that has some left. A running state has a free rollback of `snapshots` rows after a step of one part.
 LayOutStep InLevels(int snapshots = StepLayout::kAllRows) {
   return [snapshots](std::span<const SequenceRows> step, StepLayout* layout) {
     layout->parts.clear();
@@ -73,16 +73,16 @@ class Step {
     for (const std::vector<double>& draft : drafts_) {
       sequences_.push_back({static_cast<SeqId>(sequences_.size()), 1, draft});
     }
-    if (prompt_rows > 0) prompts_.push_back({static_cast<SeqId>(sequences_.size()), prompt_rows});
+    if (prompt_rows > 0) others_.push_back({static_cast<SeqId>(sequences_.size()), prompt_rows});
   }
   Step(const Step&) = delete;
 
-  StepOutlook outlook() const { return {sequences_, prompts_, kContext}; }
+  StepOutlook outlook() const { return {sequences_, others_, kContext}; }
 
  private:
   const std::vector<std::vector<double>> drafts_;
   std::vector<SequenceOutlook> sequences_;
-  std::vector<SequenceRows> prompts_;
+  std::vector<SequenceRows> others_;
 };
 
 std::vector<int> Choose(Policy& policy, const std::vector<std::vector<double>>& drafts, int prompt_rows = 0,
@@ -224,14 +224,14 @@ RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) 
   Policy policy = MakePolicy(curve);
   const int room = *rc::gen::inRange(0, 40);
   const std::vector<int> rows = Choose(policy, drafts, *rc::gen::inRange(0, 3), room);
-  double least_taken = 1, most_left = 0;
+  double min_taken = 1, max_left = 0;
   int total = 0;
   for (size_t i = 0; i < drafts.size(); ++i) {
     const auto taken = static_cast<size_t>(rows[i]);
     RC_ASSERT(rows[i] >= 0 && taken <= drafts[i].size());
     total += rows[i];
-    if (taken > 0) least_taken = std::min(least_taken, drafts[i][taken - 1]);
-    if (taken < drafts[i].size()) most_left = std::max(most_left, drafts[i][taken]);
+    if (taken > 0) min_taken = std::min(min_taken, drafts[i][taken - 1]);
+    if (taken < drafts[i].size()) max_left = std::max(max_left, drafts[i][taken]);
   }
   RC_ASSERT(total <= room);
   const auto longest = static_cast<size_t>(*std::max_element(rows.begin(), rows.end()));
@@ -239,7 +239,7 @@ RC_GTEST_PROP(PolicyTest, TheLikeliestRowsAreTakenOrEquallyManyOfEachDraft, ()) 
   for (size_t i = 0; i < drafts.size(); ++i) {
     equally_many = equally_many && static_cast<size_t>(rows[i]) == std::min(longest, drafts[i].size());
   }
-  RC_ASSERT(equally_many || least_taken >= most_left);
+  RC_ASSERT(equally_many || min_taken >= max_left);
 }
 
 TEST(PolicyTest, DraftingHasItsPrice) {
@@ -248,9 +248,9 @@ TEST(PolicyTest, DraftingHasItsPrice) {
   const std::vector<double> outlook = Geometric(0.8, 20);
   const Step expected(outlook);
   const int free = policy.ChooseRounds(expected.outlook(), 0);
-  const int dear = policy.ChooseRounds(expected.outlook(), 0.002);
-  EXPECT_GT(free, dear);
-  EXPECT_GT(dear, 0);
+  const int expensive = policy.ChooseRounds(expected.outlook(), 0.002);
+  EXPECT_GT(free, expensive);
+  EXPECT_GT(expensive, 0);
   EXPECT_EQ(policy.ChooseRounds(expected.outlook(), 0.01), 0);
   EXPECT_GT(policy.Gain(expected.outlook(), 0), policy.Gain(expected.outlook(), 0.004));
   EXPECT_LT(policy.Gain(expected.outlook(), 1.0), 0);
@@ -300,7 +300,7 @@ TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
 
 TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {3, 0.012}};
-  const CostCurve cheap(points), dear(points, 0.03);
+  const CostCurve cheap(points), expensive(points, 0.03);
   const std::vector<double> draft = {0.5, 0.3};
   const auto choose = [&](const CostCurve& curve, int last_rows) {
     Policy policy = MakePolicy(curve);
@@ -312,16 +312,16 @@ TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
     return rows[0];
   };
   EXPECT_EQ(choose(cheap, 1), 2);
-  EXPECT_EQ(choose(dear, 1), 0) << "not worth beginning for this";
-  EXPECT_EQ(choose(dear, 2), 1) << "but going on is";
-  EXPECT_EQ(choose(dear, 3), 2);
+  EXPECT_EQ(choose(expensive, 1), 0) << "not worth beginning for this";
+  EXPECT_EQ(choose(expensive, 2), 1) << "but going on is";
+  EXPECT_EQ(choose(expensive, 3), 2);
 }
 
 TEST(PolicyTest, WhereASwitchIsDearUnequalWidthsAreDearer) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {4, 0.013}};
-  const CostCurve cheap(points), dear(points, 0.03);
+  const CostCurve cheap(points), expensive(points, 0.03);
   const std::vector<double> draft = {0.9};
-  Policy carefree = MakePolicy(cheap), careful = MakePolicy(dear);
+  Policy carefree = MakePolicy(cheap), careful = MakePolicy(expensive);
   const Step uneven({draft, kNoDraft}, 0);
   EXPECT_GE(carefree.Gain(uneven.outlook(), 0), 0);
   EXPECT_EQ(careful.Gain(uneven.outlook(), 0), 0);
@@ -331,7 +331,7 @@ TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
   Policy policy = MakePolicy(curve);
   EXPECT_EQ(policy.speed_up(), 1);
-  policy.Observe(Step(kNoDraft).outlook(), 0, 1, 0);  // a clock too coarse for it
+  policy.Observe(Step(kNoDraft).outlook(), 0, 1, 0);  // the clock is too coarse for this step
   for (int i = 0; i < 200; ++i) policy.Observe(Step(kNoDraft).outlook(), 0, 3, 0.015);
   EXPECT_NEAR(policy.speed_up(), 2, 0.05);
   for (int i = 0; i < 2000; ++i) policy.Observe(Step(kNoDraft).outlook(), 0, 1, 0.03);

@@ -11,7 +11,7 @@ struct Account {
   double tokens = 0, seconds = 0;
 };
 
-// One drafted step: `tokens` came of it, and with chance `wrong` its draft did not hold to its end.
+// Adds a step with a draft: it generates `tokens` tokens, and with chance `wrong` its draft is not accepted completely.
 void AddStep(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length, double tokens,
              double wrong, Account* account) {
   const double step = curve.Seconds(1 + length, 0), plain = curve.Seconds(1, 0);
@@ -22,7 +22,7 @@ void AddStep(const CostCurve& curve, const DraftCosts& costs, double acceptance,
     account->seconds += drafting;
     return;
   }
-  // Ahead of time if it was right; else from here on.
+  // If the draft was right, the server has made the next one ahead of time; else it begins with it now.
   const double late = drafting + costs.round_trip_seconds;
   const double plain_steps = std::floor(late / plain);
   const double attempts = 1 / std::max(1e-6, std::pow(acceptance, plain_steps));
@@ -36,9 +36,9 @@ double SpeedUp(const CostCurve& curve, const Account& account) {
 }
 
 template <typename Predict>
-BestLength Best(int most, Predict predict) {
+BestLength Best(int max_length, Predict predict) {
   BestLength best;
-  for (int length = 1; length <= most; ++length) {
+  for (int length = 1; length <= max_length; ++length) {
     const double speed_up = predict(length);
     if (speed_up > best.speed_up) best = {length, speed_up};
   }
@@ -60,18 +60,18 @@ double PredictedSpeedUp(const CostCurve& curve, const DraftCosts& costs, double 
   return SpeedUp(curve, account);
 }
 
-BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, double acceptance, int most) {
-  return Best(most, [&](int length) { return PredictedSpeedUp(curve, costs, acceptance, length); });
+BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, double acceptance, int max_length) {
+  return Best(max_length, [&](int length) { return PredictedSpeedUp(curve, costs, acceptance, length); });
 }
 
-double LongestRoundTrip(const CostCurve& curve, double token_seconds, double acceptance, double least) {
+double LongestRoundTrip(const CostCurve& curve, double token_seconds, double acceptance, double min_speed_up) {
   const auto pays = [&](double seconds) {
-    return FindBestLength(curve, {token_seconds, true, seconds}, acceptance).speed_up >= least;
+    return FindBestLength(curve, {token_seconds, true, seconds}, acceptance).speed_up >= min_speed_up;
   };
   if (!pays(0)) return 0;
-  constexpr double kMost = 10;
-  if (pays(kMost)) return kMost;
-  double low = 0, high = kMost;
+  constexpr double kMaxSeconds = 10;
+  if (pays(kMaxSeconds)) return kMaxSeconds;
+  double low = 0, high = kMaxSeconds;
   while (high - low > 1e-4) {
     const double middle = (low + high) / 2;
     (pays(middle) ? low : high) = middle;
@@ -98,7 +98,8 @@ double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, std::spa
       account.seconds += curve.Seconds(1, 0);
       continue;
     }
-    // A draft that is cut is followed by the rest of it, after the token that the target said itself.
+    // After a draft that was cut, the rest of it is verified in further steps, without the token that the target
+    // generated.
     int drafted = step.drafted, accepted = step.accepted;
     while (drafted > 0) {
       const int cut = std::min(drafted, length), right = std::min(accepted, cut);
@@ -111,8 +112,9 @@ double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, std::spa
   return SpeedUp(curve, account);
 }
 
-BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps, int most) {
-  return Best(most, [&](int length) { return ReplayedSpeedUp(curve, costs, steps, length); });
+BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps,
+                          int max_length) {
+  return Best(max_length, [&](int length) { return ReplayedSpeedUp(curve, costs, steps, length); });
 }
 
 double ReplayedSpeedUp(const CostCurve& curve, std::span<const TakenStep> steps) {

@@ -1,12 +1,14 @@
-// What drafting would bring, from measured costs and acceptance: closed forms, and replays of recorded acceptance.
+// Predicts the speed-up of drafting from measured costs and acceptance: by closed forms, and by replays of recorded
+// acceptance.
 //
-// The closed forms take every drafted token to be right with the same chance a, whatever happened before. Real
-// acceptance comes in runs, so they promise too much for long drafts; a replay of recorded outcomes keeps the runs.
+// The closed forms assume that every drafted token is right with the same chance a, independently of the tokens before.
+// Real acceptance comes in runs, so they promise too much for long drafts; a replay of recorded outcomes keeps the
+// runs.
 //
-// A draft server drafts ahead while the target verifies. As long as it is right its tokens are there when they are
-// needed; after a wrong draft the next one is a round trip and its own drafting away. The target waits for that, or
-// takes plain steps meanwhile if there is time for one; then the new draft must foresee what they bring too, or it was
-// in vain.
+// A draft server drafts ahead while the target verifies. As long as its drafts are right, the next tokens are ready
+// when they are needed. After a wrong draft the next one takes a round trip and the time of drafting. The target waits
+// for it or, if there is time for at least one plain step, takes plain steps meanwhile; then the new draft is only
+// useful if it predicts the tokens of these steps too.
 //
 // Pure.
 #pragma once
@@ -20,8 +22,8 @@ namespace outrider {
 
 struct DraftCosts {
   double token_seconds = 0;       // to draft one token; 0 for drafters that look things up
-  bool remote = false;            // drafted elsewhere, meanwhile
-  double round_trip_seconds = 0;  // to there
+  bool remote = false;            // drafted by a draft server, while the target verifies
+  double round_trip_seconds = 0;  // to that server
 };
 
 // Of a draft model: to draft a token, and to read one of a prompt.
@@ -33,18 +35,19 @@ struct DraftModelCosts {
 // (1 - a^(k+1)) / (1 - a).
 double ExpectedTokens(double acceptance, int length);
 
-// Speed over plain decoding, with drafts of `length` tokens: expected tokens, over the time of such a step in plain
-// steps.
+// The speed-up over plain decoding with drafts of `length` tokens: expected tokens of a step, divided by its time in
+// units of plain steps.
 double PredictedSpeedUp(const CostCurve& curve, const DraftCosts& costs, double acceptance, int length);
 
 struct BestLength {
   int length = 0;  // 0: do not draft
   double speed_up = 1;
 };
-BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, double acceptance, int most = 32);
+BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, double acceptance, int max_length = 32);
 
-// The longest round trip at which a remote draft still makes decoding faster by `least` (1.02 = 2 %); 0 if none does.
-double LongestRoundTrip(const CostCurve& curve, double token_seconds, double acceptance, double least = 1.02);
+// The longest round trip, in seconds, with which remote drafts still give a speed-up of `min_speed_up` (1.02 = 2 %); 0
+// if none does.
+double LongestRoundTrip(const CostCurve& curve, double token_seconds, double acceptance, double min_speed_up = 1.02);
 
 // A step as it was taken.
 struct TakenStep {
@@ -52,16 +55,16 @@ struct TakenStep {
   double draft_seconds = 0;
 };
 
-// How often a drafted token was right, of those whose predecessors were.
+// The share of right tokens among the drafted tokens whose predecessors were all right.
 double AcceptanceOf(std::span<const TakenStep> steps);
 
-// The same as above with recorded drafts instead of a chance: drafts are cut to `length`, and where there was none
-// there is none.
+// As PredictedSpeedUp and FindBestLength above, with recorded drafts instead of a chance. Drafts are cut to `length`;
+// steps without a draft stay without one.
 double ReplayedSpeedUp(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps, int length);
 BestLength FindBestLength(const CostCurve& curve, const DraftCosts& costs, std::span<const TakenStep> steps,
-                          int most = 32);
+                          int max_length = 32);
 
-// What the very steps come to by the curve, with what drafting cost each.
+// The speed-up of the recorded steps as they were taken, by the curve and the recorded times of drafting.
 double ReplayedSpeedUp(const CostCurve& curve, std::span<const TakenStep> steps);
 
 }  // namespace outrider

@@ -21,7 +21,7 @@ TEST(PredictTest, LocalDraftsPayForThemselves) {
   const double step = kFlat.Seconds(5, 0) + 4 * 0.002;
   EXPECT_NEAR(PredictedSpeedUp(kFlat, {0.002}, 0.8, 4), ExpectedTokens(0.8, 4) * kFlat.Seconds(1, 0) / step, 1e-12);
   EXPECT_EQ(PredictedSpeedUp(kFlat, {0.002}, 0.8, 0), 1);
-  EXPECT_LT(PredictedSpeedUp(kFlat, {0.020}, 0.3, 4), 1) << "a dear draft that is mostly wrong";
+  EXPECT_LT(PredictedSpeedUp(kFlat, {0.020}, 0.3, 4), 1) << "an expensive draft that is mostly wrong";
   EXPECT_EQ(FindBestLength(kFlat, {0.020}, 0.3).length, 0);
   const BestLength best = FindBestLength(kFlat, {0.001}, 0.8);
   for (int length = 1; length <= 32; ++length) {

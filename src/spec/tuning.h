@@ -1,8 +1,8 @@
-// Tuning: every number that the speculation policy was given by hand, with its unit and its reason.
+// Tuning: every number of the speculation policy that was chosen by hand, with its unit and its reason.
 //
-// None of them may matter much: a machine that nobody has seen must not need other values. How much each one matters is
-// measured by `bench/policy_sensitivity`, which runs the simulated worlds with half and with twice the value;
-// docs/TUNING.md has the table. A number whose table row is empty of effects does not belong here.
+// None of them should matter much, because an unknown machine must not need other values. How much each one matters is
+// measured by `bench/policy_sensitivity`, which runs the simulations with half and with twice the value; docs/TUNING.md
+// has the table. A number without any effect in that table should be removed from here.
 //
 // All logarithms are natural; a difference of 0.1 in the logarithm of a time is about 10 %.
 #pragma once
@@ -19,20 +19,20 @@ struct CostTuning {
   double tilt_variance = 0.02;              // how far it may be off for each doubling of the rows
   double band_variance = 0.0025;            // how far it may be off for one band of widths by itself
   double level_drift = 2e-4;                // variance per step: other programs and heat change the level often
-  double forgetting = 1e-4;                 // share per step in which the rest returns to the first uncertainty
+  double forgetting = 1e-4;                 // share per step by which the rest returns to its first uncertainty
   double forgetting_in_new_context = 0.25;  // the same share when sequences reach a length that was never measured
   double bump_prior = 16;                   // steps of one width until its own deviation counts half
   double bump_half_life = 100;              // steps of that width until an observation of it counts half
-  double age_half_life = 1000;              // steps of any width until it does: what looked dear is tried again
-  double negligible_switch = 0.4;           // share of a step of one row: measured switch costs below it are noise
+  double age_half_life = 1000;     // steps of any width until it does, so that expensive widths are tried again
+  double negligible_switch = 0.4;  // share of a step of one row: measured switch costs below it are noise
 };
 
-// AcceptanceModel: what is believed of a drafter that nobody has seen yet, as means and variances of log odds.
+// AcceptanceModel: what is assumed about a new drafter, as means and variances of log odds.
 struct AcceptanceTuning {
   Belief bias = {-0.4, 1};                     // wrong a little more often than right
   Belief per_right_run = {0.3, 0.6};           // better after each length of a run of right tokens
   Belief per_wrong_run = {-0.5, 0.6};          // worse after each length of a run of wrong ones
-  Belief per_claimed_log_odds = {0.6, 0.2};    // what it says of itself counts a little more than half
+  Belief per_claimed_log_odds = {0.6, 0.2};    // its own confidence counts a little more than half
   double drift = 1e-5;                         // variance per token by which a drafter may change
   double sequence_variance = 0.3;              // how much requests differ from each other
   double sequence_drift = 0.0003;              // variance per token by which one request may change
@@ -43,17 +43,17 @@ struct AcceptanceTuning {
 struct PolicyTuning {
   double speed_up_half_life = 100;  // tokens over which the recent speed-up is averaged
 
-  // Trials of numbers of rows that look worse than the best one, in case the curve is wrong about them.
+  // Trials of numbers of rows that seem worse than the best one, in case the curve is wrong about them.
   double optimism = 1;         // standard deviations by which such a number may be cheaper than the curve says
-  double min_upside = 2;       // what the hope must be worth, in units of the expected loss
+  double min_upside = 2;       // min possible gain of a trial, in units of its expected loss
   double trial_share = 0.003;  // of all tokens: what trials may cost
-  double max_credit = 4;       // tokens that trials may save up
-  double first_credit = 2;     // tokens that they may cost at the start
+  double max_credit = 4;       // tokens: limit of the unused share that is kept for later trials
+  double first_credit = 2;     // tokens that trials may cost at the start
 
-  // The best-looking of several drafts is less good than it looks, and the other sequences wait for it: it must promise
-  // more than it costs.
-  double min_return = 0.1;  // of its cost, for each other sequence
-  double max_return = 0.5;  // of its cost, for all of them
+  // With several sequences a draft must promise more than it costs: the draft with the best estimate tends to be
+  // overestimated, and the other sequences wait while it is verified.
+  double min_return = 0.1;  // additional gain required for each other sequence, as a share of the cost
+  double max_return = 0.5;  // limit of that share for all other sequences together
 
   // What a step without drafts loses after a rollback, in units of what it would lose at the usual speed-up. (Drafts
   // are made when they are better than usual; value found by simulation.)
@@ -63,11 +63,11 @@ struct PolicyTuning {
   // runs, and each run costs two switches.
   double typical_run = 4;         // steps, before anything is known
   double run_share = 0.1;         // weight of a new run in the mean length of runs
-  double run_forgetting = 0.002;  // share per step in which the mean returns to typical_run
+  double run_forgetting = 0.002;  // share per step by which the mean returns to typical_run
 
-  // Plain steps that are taken while drafts pay, to check what a plain step costs: the more often, the further off the
-  // last one was.
-  double surprise = 0.3;          // share by which a measured plain step must be off to be a surprise
+  // Plain steps that are taken while drafts pay, to check what a plain step costs. They are taken more often after a
+  // measurement that was far from the expectation.
+  double surprise = 0.3;          // share by which a measured plain step must differ from the curve to be a surprise
   int plain_steps_in_a_row = 3;   // where a switch costs something: the last of them is measured
   int first_plain_interval = 16;  // steps
   int min_plain_interval = 8;     // steps, after a surprise
@@ -82,13 +82,12 @@ struct AskingTuning {
       0.7;                   // a draft that survives to its end with this chance may be continued by another drafter
   int first_slice = 64;      // tokens of a history that a drafter reads per step until reading has been timed
   double slice_share = 0.5;  // of a plain step's time, for reading
-  int min_slice = 8;         // tokens: fewer at once cost more each
-  int max_slice = 512;       // tokens
-  double rollback_memory = 0.998;  // per step: what saving and restoring seem to cost fades, so that it is tried again
-  int settled_steps = 3;           // where a switch costs something: steps of one shape before they are measured
-  double max_wait = 0.4;           // of the longest wait that would pay: what arrives is only the beginning of a draft
-  int min_remaining = 16;          // tokens that an answer is expected to go on for, at least
-  double mean_window = 32;         // values over which drafting times are averaged
+  double rollback_forgetting = 0.002;  // share per step by which the measured costs of saving and restoring fade, so
+                                       // that drafts which once seemed too dear are tried again
+  int settled_steps = 3;    // where a switch costs something: steps of one shape before they are measured
+  double max_wait = 0.4;    // share of the longest wait that would pay, as only the beginning of a draft arrives
+  int min_remaining = 16;   // tokens that an answer is expected to go on for, at least
+  double mean_window = 32;  // values over which drafting times are averaged
 };
 
 struct Tuning {
@@ -98,7 +97,8 @@ struct Tuning {
   AskingTuning asking;
 };
 
-// Calls visit(name, number) for each number of a Tuning; a number is a double& or an int&.
+// Calls visit(name, number) for each number of a Tuning that can be halved and doubled (all but max_claim, which is a
+// probability near 1); a number is a double& or an int&.
 template <typename Visit>
 void VisitNumbers(Tuning& tuning, Visit visit) {
   CostTuning& cost = tuning.cost;
@@ -154,9 +154,7 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
   visit("asking.min_joint_survival", asking.min_joint_survival);
   visit("asking.first_slice", asking.first_slice);
   visit("asking.slice_share", asking.slice_share);
-  visit("asking.min_slice", asking.min_slice);
-  visit("asking.max_slice", asking.max_slice);
-  visit("asking.rollback_memory", asking.rollback_memory);
+  visit("asking.rollback_forgetting", asking.rollback_forgetting);
   visit("asking.settled_steps", asking.settled_steps);
   visit("asking.max_wait", asking.max_wait);
   visit("asking.min_remaining", asking.min_remaining);

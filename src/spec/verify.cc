@@ -12,13 +12,13 @@ double ProbabilityOf(std::span<const TokenProbability> distribution, Token token
   return found == distribution.end() ? 0 : std::max(0.0f, found->probability);
 }
 
-// The entry at which the running sum of the weights passes `coin` of their total; kNoToken if they are all 0.
+// The entry at which the running sum of the weights exceeds coin * total; kNoToken if all weights are 0.
 Token DrawByWeight(std::span<const TokenProbability> distribution, std::span<const double> weights, double coin) {
   double total = 0;
   for (const double weight : weights) total += weight;
   const double mark = coin * total;
   double sum = 0;
-  Token last = kNoToken;  // rounding may leave the sum short of the mark
+  Token last = kNoToken;  // returned if the sum stays below the mark because of rounding
   for (size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] <= 0) continue;
     sum += weights[i];
@@ -28,7 +28,7 @@ Token DrawByWeight(std::span<const TokenProbability> distribution, std::span<con
   return last;
 }
 
-// What p has more than q, entry by entry of p.
+// max(0, p - q) for each entry of p.
 std::vector<double> Residual(std::span<const TokenProbability> target, Token drafted,
                              std::span<const TokenProbability> draft) {
   std::vector<TokenProbability> sorted(draft.begin(), draft.end());
@@ -54,8 +54,8 @@ Token DrawByRejection(std::span<const TokenProbability> target, Token drafted, s
   const double p = ProbabilityOf(target, drafted);
   const double q = draft.empty() ? 1.0 : ProbabilityOf(draft, drafted);
 
-  // A token that its own distribution does not hold was not drawn from it, so the distribution says nothing about it.
-  // The target's own draw is right whatever was drafted.
+  // A token that is missing in its own distribution was not drawn from it, so the distribution cannot be used. Then the
+  // token is drawn from the target's distribution alone, which is right whatever was drafted.
   const bool drawn_from_draft = q > 0;
   if (drawn_from_draft && accept_coin * q < p) return drafted;
 
@@ -64,7 +64,7 @@ Token DrawByRejection(std::span<const TokenProbability> target, Token drafted, s
   const Token drawn = DrawByWeight(target, weights, residual_coin);
   if (drawn != kNoToken) return drawn;
 
-  // Here p and q are the same but for rounding, or the draft was no draw at all.
+  // Either p and q are the same except for rounding, or the drafted token was not drawn from q.
   weights.clear();
   for (const TokenProbability& entry : target) {
     const bool rejected = drawn_from_draft && entry.token == drafted && target.size() > 1;

@@ -1,8 +1,9 @@
 // Verification: which tokens a step commits, given a draft and the target's logits for each of its rows.
 //
-// One walk for both modes. Row i holds the target's logits after the first i draft tokens; there is one more row than
-// draft tokens. Each row gives the token the target says; it is committed; and as long as it is what the draft said,
-// the next row is valid too. So each step commits at least one token, and what is committed is what the target said.
+// WalkDraft serves both verify modes. Row i holds the target's logits after the first i draft tokens; there is one more
+// row than draft tokens. The target draws a token from each row, and this token is committed. As long as it is the same
+// as the draft token, the next row is valid too. So each step commits at least one token, and every committed token was
+// drawn from the target's row.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 namespace outrider {
 
 // `draw(row)` returns the target's token for that row; `commit(row, token)` takes it and returns whether to go on (no
-// after the end of text, a stop string, an error). Returns how many draft tokens were right.
+// after the end of text, a stop string, an error). Returns how many draft tokens were accepted.
 template <typename DrawRow, typename CommitToken>
 int WalkDraft(std::span<const DraftToken> draft, DrawRow draw, CommitToken commit) {
   for (int row = 0;; ++row) {
@@ -26,8 +27,8 @@ int WalkDraft(std::span<const DraftToken> draft, DrawRow draw, CommitToken commi
   }
 }
 
-// Rejection sampling (Leviathan et al. 2023) for one row: keeps `drafted` with probability min(1, p/q), else draws from
-// what p has more than q. `target` is p and `draft` is q, each normalised, a token at most once; an empty `draft` means
+// Rejection sampling (Leviathan et al. 2023) for one row: accepts `drafted` with probability min(1, p/q), else draws
+// from max(0, p - q). `target` is p and `draft` is q, each normalised, a token at most once; an empty `draft` means
 // q(drafted) = 1. The two coins, uniform in (0, 1), must be independent of each other and of how `drafted` was drawn:
 // the shared Gumbel noise of match mode is not. Returns `drafted` exactly if it was accepted. kNoToken if `target` is
 // empty.

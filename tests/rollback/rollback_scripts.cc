@@ -1,7 +1,7 @@
-// Random scripts of drafts, rejections, cancelled requests, shared prefixes and slot files against an engine's memory.
-// After every step the logits of each row that counts, and from time to time the whole memory byte by byte, must be
-// those of an engine that decodes the committed tokens and takes nothing back. Prints what was compared; exits with 1
-// at the first difference.
+// Tests an engine's memory with random scripts of drafts, rejections, cancelled requests, shared prefixes and slot
+// files. After every step the logits of each committed row, and from time to time the whole memory byte by byte, must
+// be the same as those of an engine that decodes only the committed tokens, without rollbacks. Prints what was
+// compared; exits with 1 at the first difference.
 //
 //   rollback_scripts MODEL SCRIPTS [SEED]
 #include <fmt/format.h>
@@ -26,10 +26,10 @@ namespace {
 
 constexpr int kSequences = 5;
 constexpr Pos kContext = 128;
-constexpr int kActions = 12;  // of a script
-constexpr int kLongestDraft = 12;
+constexpr int kActions = 12;  // per script
+constexpr int kMaxDraft = 12;
 
-std::string where = "start";  // of the script that runs
+std::string where = "start";  // the script that is running, for error messages
 
 [[noreturn]] void Fail(const std::string& what) {
   fmt::print(stderr, "{}: {}\n", where, what);
@@ -42,7 +42,7 @@ std::unique_ptr<LlamaEngine> MakeEngine(const std::shared_ptr<LlamaModel>& model
   options.context_tokens = kSequences * kContext;
   options.batch = 128;
   options.micro_batch = 64;
-  options.max_outputs = kSequences * (kLongestDraft + 1);
+  options.max_outputs = kSequences * (kMaxDraft + 1);
   options.device_snapshots = device_snapshots;
   auto engine = LlamaEngine::Create(model, options);
   if (!engine.ok()) Fail(engine.status().message());
@@ -70,7 +70,7 @@ std::vector<Pos> CellPositions(std::span<const uint8_t> state) {
   return {};
 }
 
-// What a script does to one engine, and what it should have come to.
+// Runs one script on an engine and compares it with a second engine that decodes without rollbacks.
 class Script {
  public:
   Script(LlamaEngine& engine, LlamaEngine& straight, bool has_cells, uint64_t seed)
@@ -114,7 +114,7 @@ class Script {
   Token AnyToken() { return Below(engine_.info().n_vocab); }
   std::vector<Token>& Committed(SeqId seq) { return committed_[static_cast<size_t>(seq)]; }
 
-  // Whatever ran in `seq` is over, perhaps in the middle; the next request shares some of its tokens.
+  // Ends the request in `seq`, wherever it is, and begins another one that shares some of its tokens.
   void BeginRequest(SeqId seq) {
     std::vector<Token>& tokens = Committed(seq);
     const Pos shared = std::min(Below(static_cast<int>(tokens.size()) + 1), kContext / 2);
@@ -140,37 +140,37 @@ class Script {
     if (!status.ok()) Fail(status.message());
   }
 
-  struct Turn {
+  struct DraftedSequence {
     SeqId seq;
-    int first_row;  // of those that want logits
+    int first_row;  // the first row with logits
     std::vector<Token> draft;
     int right;
   };
 
-  // One step of some of the sequences, each with a draft of which the first few tokens are right.
+  // One step of some of the sequences, each with a draft whose first `right` tokens are accepted.
   void Step() {
-    std::vector<Turn> turns;
+    std::vector<DraftedSequence> sequences;
     Batch batch;
-    const int common_width = Below(2) == 0 ? 0 : 2 + Below(kLongestDraft);  // of all sequences; 0 = each its own
+    const int common_width = Below(2) == 0 ? 0 : 2 + Below(kMaxDraft);  // rows of every sequence; 0 = different numbers
     for (SeqId seq = 0; seq < kSequences; ++seq) {
       std::vector<Token>& tokens = Committed(seq);
       const auto size = static_cast<Pos>(tokens.size());
-      if (Below(4) == 0 || size + kLongestDraft + 2 > kContext) continue;
+      if (Below(4) == 0 || size + kMaxDraft + 2 > kContext) continue;
       if (size - engine_.Length(seq) > 30) CatchUp(seq);
-      Turn turn{seq, 0, {}, 0};
-      int length = Below(3) == 0 ? 0 : 1 + Below(kLongestDraft);
+      DraftedSequence drafted{seq, 0, {}, 0};
+      int length = Below(3) == 0 ? 0 : 1 + Below(kMaxDraft);
       if (common_width > 0) length = std::max(0, common_width - (size - engine_.Length(seq)));
-      for (int i = 0; i < length; ++i) turn.draft.push_back(AnyToken());
-      turn.right = Below(length + 1);
+      for (int i = 0; i < length; ++i) drafted.draft.push_back(AnyToken());
+      drafted.right = Below(length + 1);
       Pos pos = engine_.Length(seq);
       for (; pos < size; ++pos) {
         const int row = batch.Add({tokens[static_cast<size_t>(pos)], pos, seq, pos + 1 == size});
-        if (pos + 1 == size) turn.first_row = row;
+        if (pos + 1 == size) drafted.first_row = row;
       }
-      for (const Token token : turn.draft) batch.Add({token, pos++, seq, true});
-      turns.push_back(std::move(turn));
+      for (const Token token : drafted.draft) batch.Add({token, pos++, seq, true});
+      sequences.push_back(std::move(drafted));
     }
-    if (turns.empty()) return;
+    if (sequences.empty()) return;
     std::vector<SequenceRows> step;
     for (const BatchRow& row : batch.rows()) {
       if (step.empty() || step.back().seq != row.seq) step.push_back({row.seq, 0});
@@ -178,11 +178,11 @@ class Script {
     }
     StepLayout layout;
     engine_.LayOut(step, &layout);
-    for (const Turn& turn : turns) {
-      if (static_cast<int>(turn.draft.size()) > layout.free_rollback) engine_.SaveState(turn.seq);
+    for (const DraftedSequence& drafted : sequences) {
+      if (static_cast<int>(drafted.draft.size()) > layout.free_rollback) engine_.SaveState(drafted.seq);
     }
     Decode(batch);
-    for (const Turn& turn : turns) Commit(turn);
+    for (const DraftedSequence& drafted : sequences) Commit(drafted);
   }
 
   void CatchUp(SeqId seq) {
@@ -193,25 +193,25 @@ class Script {
     Decode(batch);
   }
 
-  void Commit(const Turn& turn) {
-    std::vector<Token>& tokens = Committed(turn.seq);
+  void Commit(const DraftedSequence& drafted) {
+    std::vector<Token>& tokens = Committed(drafted.seq);
     const auto before = static_cast<Pos>(tokens.size());
-    tokens.insert(tokens.end(), turn.draft.begin(), turn.draft.begin() + turn.right);
+    tokens.insert(tokens.end(), drafted.draft.begin(), drafted.draft.begin() + drafted.right);
     std::vector<std::vector<float>> logits;
-    for (int i = 0; i <= turn.right; ++i) {
-      const std::span<const float> row = engine_.Logits(turn.first_row + i);
+    for (int i = 0; i <= drafted.right; ++i) {
+      const std::span<const float> row = engine_.Logits(drafted.first_row + i);
       logits.emplace_back(row.begin(), row.end());
     }
-    CompareRows(turn.seq, before - 1, logits);
+    CompareRows(drafted.seq, before - 1, logits);
     const auto right = static_cast<Pos>(tokens.size());
-    const Pos kept = engine_.TruncateTo(turn.seq, right);
-    if (kept != engine_.Length(turn.seq)) Fail("TruncateTo and Length differ");
+    const Pos kept = engine_.TruncateTo(drafted.seq, right);
+    if (kept != engine_.Length(drafted.seq)) Fail("TruncateTo and Length differ");
     if (kept > right) Fail("more was kept than asked for");
-    counts_.drafted += static_cast<int>(turn.draft.size());
-    counts_.rejected += static_cast<int>(turn.draft.size()) - turn.right;
+    counts_.drafted += static_cast<int>(drafted.draft.size());
+    counts_.rejected += static_cast<int>(drafted.draft.size()) - drafted.right;
     counts_.replayed += right - kept;
     tokens.push_back(AnyToken());
-    if (Below(4) == 0) CompareMemory(turn.seq);
+    if (Below(4) == 0) CompareMemory(drafted.seq);
   }
 
   void Decode(const Batch& batch) {
@@ -219,13 +219,13 @@ class Script {
     if (Status status = engine_.Decode(batch); !status.ok()) Fail(status.message());
   }
 
-  // Brings the other engine to the first `length` committed tokens of `seq`, with logits of those from `logits_from`
-  // on. It takes nothing back: where it knows other tokens it begins anew.
+  // Decodes the first `length` committed tokens of `seq` in the other engine, with logits from position `logits_from`
+  // on. This engine never rolls back: if its memory has other tokens, it is cleared first.
   void DecodeStraight(SeqId seq, Pos length, Pos logits_from) {
     const std::vector<Token>& tokens = Committed(seq);
     std::vector<Token>& known = straight_known_[static_cast<size_t>(seq)];
-    const auto most = static_cast<size_t>(std::min(length, logits_from));
-    if (known.size() > most || !std::equal(known.begin(), known.end(), tokens.begin())) {
+    const auto max_known = static_cast<size_t>(std::min(length, logits_from));
+    if (known.size() > max_known || !std::equal(known.begin(), known.end(), tokens.begin())) {
       straight_.TruncateTo(seq, 0);
       known.clear();
     }
@@ -252,11 +252,11 @@ class Script {
   }
 
   void CompareMemory(SeqId seq) {
-    // A sequence begins with 0 or -0, whichever its cell held before it was cleared (libllama multiplies by 0).
-    // Convolutions still see that in the first few tokens.
-    constexpr Pos kLeast = 8;
+    // libllama clears a cell by multiplying it with 0, so a sequence begins with 0 or -0, depending on what the cell
+    // held before. Convolutions still have this difference in the first few tokens.
+    constexpr Pos kMinLength = 8;
     const Pos length = engine_.Length(seq);
-    if (length < kLeast) return;
+    if (length < kMinLength) return;
     DecodeStraight(seq, length, length);
     auto ours = engine_.SaveSequence(seq), expected = straight_.SaveSequence(seq);
     if (!ours.ok() || !expected.ok()) Fail("a memory could not be read");

@@ -166,7 +166,7 @@ uint64_t TotalMemory() {
     break;
   }
   uint64_t limit;
-  std::ifstream group("/sys/fs/cgroup/memory.max");  // "max" where there is none
+  std::ifstream group("/sys/fs/cgroup/memory.max");  // "max" if there is no limit
   if (group >> limit) bytes = bytes == 0 ? limit : std::min(bytes, limit);
   return bytes;
 }
@@ -179,7 +179,7 @@ int PhysicalCores() {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
-    std::string siblings = fmt::format("cpu{}", cpu);  // where the kernel does not say, each is a core
+    std::string siblings = fmt::format("cpu{}", cpu);  // if the kernel does not say, each CPU counts as a core
     std::getline(file, siblings);
     cores.insert(siblings);
   }

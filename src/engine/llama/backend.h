@@ -33,10 +33,11 @@ class ErrorLogCapture {
 // kInvalidArgument.
 Status AddRpcServers(const std::vector<std::string>& addresses);
 
-// Devices by name; "none" gives an empty list. Unknown names are kInvalidArgument listing what there is.
+// Devices by name; "none" gives an empty list. An unknown name is kInvalidArgument; the message lists the existing
+// ones.
 Result<std::vector<ggml_backend_dev_t>> FindDevices(const std::vector<std::string>& names);
 
-// All devices there are, with what they are: "CPU Intel …, CUDA0 NVIDIA H200".
+// The names and descriptions of all devices: "CPU Intel …, CUDA0 NVIDIA H200".
 std::string DeviceSummary();
 
 // A buffer type by name, for tensor overrides.
@@ -44,7 +45,8 @@ Result<ggml_backend_buffer_type_t> FindBufferType(const std::string& name);
 
 std::string LlamaVersion();  // "0.5.0"
 
-// Bytes this process may have: the machine's, or its control group's if that is less; 0 if the system does not say.
+// Bytes of memory that this process may use: the machine's, or those of its control group if that is less; 0 if the
+// system does not say.
 uint64_t TotalMemory();
 
 int PhysicalCores();  // that this process may run on, at least 1

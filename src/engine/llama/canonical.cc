@@ -29,7 +29,7 @@ Result<ggml_type> ParseCacheType(const char* flag, const std::string& name, ggml
   return InvalidArgument(fmt::format("{} '{}' is not one of {}", flag, name, known));
 }
 
-bool IsFloat(ggml_type type) {
+bool IsF16OrF32(ggml_type type) {
   return type == GGML_TYPE_F16 || type == GGML_TYPE_F32;
 }
 
@@ -46,10 +46,10 @@ llama_flash_attn_type FlashAttentionType(FlashAttention choice, FlashAttention w
   return LLAMA_FLASH_ATTN_TYPE_AUTO;
 }
 
-// The first of the rules that the settings break.
+// The first rule that the settings break; "" if they break none.
 std::string Caveat(const ContextSettings& settings, bool our_attention) {
   if (settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) return "flash attention is off";
-  if (!our_attention && IsFloat(settings.type_k) && IsFloat(settings.type_v)) {
+  if (!our_attention && IsF16OrF32(settings.type_k) && IsF16OrF32(settings.type_v)) {
     return fmt::format("the KV cache is {}/{}; bf16 or q8_0 keep outputs independent of the batch",
                        ggml_type_name(settings.type_k), ggml_type_name(settings.type_v));
   }
@@ -57,8 +57,8 @@ std::string Caveat(const ContextSettings& settings, bool our_attention) {
   return "";
 }
 
-// Reordered weights, ours or ggml's, are memory of this process, whereas those of a mapped file are pages that the
-// system may drop: a model larger than the memory runs mapped, if slowly.
+// Reordered weights, ours or ggml's, need memory of this process, whereas the system may drop pages of a mapped file at
+// any time. So a model that is larger than the memory can run mapped, though slowly, but not reordered.
 bool TooLargeToCopy(const ModelOptions& options) {
   if (options.kernels != Kernels::kAuto || !options.mmap || !options.repack) return false;
   constexpr double kShare = 0.8;
@@ -98,7 +98,8 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
     settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
   }
   const bool checks_rows = settings.caveat.empty();
-  // Beside a device, weights that stay on the CPU lie in memory the device can read, which comes before our layout.
+  // If there is a device, libllama keeps the weights of the CPU in memory that the device can read, and prefers that to
+  // our layout.
   const bool may_be_ours =
       settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && device.empty();
   for (const WeightType& weights : WeightTypes(options.path)) {
@@ -114,7 +115,7 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
       settings.as_they_are.push_back(weights.type);
     }
   }
-  if (!settings.caveat.empty()) settings.as_they_are.clear();  // giving it up would not help
+  if (!settings.caveat.empty()) settings.as_they_are.clear();  // results are not exact in any case
   if (settings.our_kernels.empty() && !settings.as_they_are.empty()) settings.repack = false;
   return settings;
 }
@@ -132,7 +133,7 @@ Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, boo
       FlashAttentionType(options.flash_attention, exact ? FlashAttention::kOn : FlashAttention::kAuto);
   settings.type_k = *type_k;
   settings.type_v = *type_v;
-  settings.unified_memory = false;  // also the faster choice: attention does not walk the other sequences' cells
+  settings.unified_memory = false;  // this is also faster: attention does not read the cells of other sequences
   if (ggml_is_quantized(*type_v) && settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) {
     return InvalidArgument("a quantised V cache needs flash attention: use -fa on, or -ctv f16");
   }

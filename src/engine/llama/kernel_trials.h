@@ -1,5 +1,6 @@
-// Which kernels are faster here, ours or ggml's, by type of weights: tried out once, and kept for the next start. Kept,
-// because for some types the last bits differ between the two: a text must not depend on which was faster this morning.
+// Which kernels are faster on this machine, ours or ggml's, for each type of weights. This is measured once and kept
+// for the next starts. It must be kept, because for some types the results of the two differ in the last bits, and a
+// text must not depend on which kernels were faster at the last start.
 #pragma once
 
 #include <ggml.h>
@@ -11,7 +12,7 @@ namespace outrider {
 
 class KernelTrials {
  public:
-  // `path`: the file results are kept in, for this CPU and build; "" = they are not kept.
+  // `path`: the file in which results for this CPU and build are kept; "" = they are not kept.
   explicit KernelTrials(std::string path);
 
   bool OursFor(ggml_type type);

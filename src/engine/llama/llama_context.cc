@@ -72,7 +72,8 @@ Result<llama_context_params> ContextParameters(const LlamaModel& model, const Co
   params.kv_unified = settings.unified_memory;
   params.offload_kqv = options.kv_offload;
   params.no_perf = true;
-  if (options.exactness != Exactness::kOff) params.op_offload = false;  // wide batches would be sent to a device
+  if (options.exactness != Exactness::kOff)
+    params.op_offload = false;  // otherwise wide batches would be computed on a device
   return params;
 }
 

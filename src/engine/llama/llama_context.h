@@ -1,5 +1,5 @@
-// A libllama context made from our options: what was asked for is checked, the settings that keep results exact are
-// chosen (canonical.h), and how tokens can be taken back is tried out (rollback_probe.h).
+// Makes a libllama context from our options: checks them, chooses the settings that keep results exact (canonical.h),
+// and finds out by trial how tokens can be taken back (rollback_probe.h).
 #pragma once
 
 #include <llama.h>
@@ -32,7 +32,8 @@ struct LlamaContext {
 // Every reason why a context cannot be made comes back as one sentence.
 Result<LlamaContext> MakeLlamaContext(LlamaModel& model, const ContextOptions& options);
 
-// Whether libllama gives the inputs of these layers. On a model without the hooks it aborts the process, hence a list.
+// Whether libllama can give the inputs of these layers. For other architectures it would abort the process, so we have
+// a list of those that can.
 Status CheckHiddenLayers(const LlamaModel& model, std::span<const int> layers);
 
 }  // namespace outrider

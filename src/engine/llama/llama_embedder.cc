@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kMostTokens = 2048;  // pooling needs the whole text in one computation
+constexpr int kMaxTokens = 2048;  // pooling needs the whole text in one computation
 
 Result<enum llama_pooling_type> ParsePooling(const std::string& name) {
   if (name.empty()) return LLAMA_POOLING_TYPE_UNSPECIFIED;
@@ -27,7 +27,7 @@ Result<std::unique_ptr<LlamaEmbedder>> LlamaEmbedder::Create(std::shared_ptr<Lla
                                                              const std::string& pooling) {
   auto pooling_type = ParsePooling(pooling);
   if (!pooling_type.ok()) return pooling_type.status();
-  const auto tokens = static_cast<uint32_t>(std::min<Pos>(model->TrainedContext(), kMostTokens));
+  const auto tokens = static_cast<uint32_t>(std::min<Pos>(model->TrainedContext(), kMaxTokens));
   llama_context_params params = llama_context_default_params();
   params.n_ctx = params.n_batch = params.n_ubatch = tokens;
   params.n_seq_max = 1;
@@ -37,7 +37,7 @@ Result<std::unique_ptr<LlamaEmbedder>> LlamaEmbedder::Create(std::shared_ptr<Lla
   params.no_perf = true;
   ErrorLogCapture errors;
   ContextPtr context(llama_init_from_model(model->handle(), params));
-  // Models made for text have no pooling of their own.
+  // Models that were made to generate text do not define a pooling type.
   if (context && llama_pooling_type(context.get()) == LLAMA_POOLING_TYPE_NONE) {
     params.pooling_type = LLAMA_POOLING_TYPE_MEAN;
     context.reset(llama_init_from_model(model->handle(), params));

@@ -17,7 +17,8 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
                                                          const ContextOptions& options, const LlamaEngine* partner) {
   auto made = MakeLlamaContext(*model, options);
   if (!made.ok()) return made.status();
-  // Not where a row would leave a trace: in a running state, in a sliding window, among the cells of others.
+  // Filling gaps is not possible where the additional row could not be removed completely: in a running state, in a
+  // sliding window, or in a memory that sequences share.
   const bool traceless = made->info.rollback == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0;
   const bool fills_gaps = options.fill_gaps && traceless && !made->shared_memory;
   const int threads = made->threads, threads_batch = made->threads_batch;
@@ -47,8 +48,8 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, b
 
 void LlamaEngine::AttachThreads(int threads, int threads_batch, const LlamaEngine* partner) {
   ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-  // Spin for a few milliseconds after a step, which bridges the gap to the next one; the default of 50 would take a
-  // core from other programs for a third of a second after every answer.
+  // Threads spin for a few milliseconds after a step, until the next one begins. With the default of 50 they would take
+  // a core from other programs for a third of a second after every answer.
   params.poll = 1;
   const auto make = [&](int count) {
     for (const Threads* lent : {partner ? &partner->threads_ : nullptr, partner ? &partner->threads_batch_ : nullptr}) {
@@ -58,7 +59,7 @@ void LlamaEngine::AttachThreads(int threads, int threads_batch, const LlamaEngin
     return Threads{count, {ggml_threadpool_new(&params), ggml_threadpool_free}};
   };
   threads_ = make(threads);
-  params.paused = true;  // libllama wakes the one it uses
+  params.paused = true;  // libllama resumes the pool that it uses
   if (threads_batch != threads) threads_batch_ = make(threads_batch);
   llama_attach_threadpool(context_.get(), threads_.pool.get(), threads_batch_.pool.get());
 }
@@ -86,7 +87,7 @@ Status LlamaEngine::Decode(const Batch& batch) {
 
 // Decodes `batch`, which is (a part of) a batch of `batch_rows` rows.
 Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
-  LayOut(step_, &layout_);  // finds the gaps to be filled
+  LayOut(step_, &layout_);  // also sets `filled_`
   AddRows(batch);
   llama_batch view{};
   view.n_tokens = static_cast<int32_t>(tokens_.size());
@@ -116,8 +117,9 @@ Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
   return {};
 }
 
-// libllama returns hidden states in the order in which it computes rows, and puts only logits back into the order of
-// the batch. So where the two orders differ, each part is decoded by itself: the same parts in the same order.
+// libllama returns hidden states in the order in which it computes rows; only logits are put back into the order of the
+// batch. So if the two orders differ, each part is decoded by a call of its own. The parts and their order stay the
+// same.
 Status LlamaEngine::DecodeWithHidden(const Batch& batch) {
   const std::vector<SequenceRows> step = step_;
   const auto cut = split_.Cut(step);
@@ -173,7 +175,7 @@ void LlamaEngine::AddRow(const BatchRow& row) {
   wants_logits_.push_back(row.wants_logits ? 1 : 0);
 }
 
-// In the order of the sequences, with a row for each gap that is filled.
+// Adds the rows of `batch` in the order of their sequences, and a row for each idle sequence in `filled_`.
 void LlamaEngine::AddRows(const Batch& batch) {
   tokens_.clear();
   positions_.clear();
@@ -188,9 +190,10 @@ void LlamaEngine::AddRows(const Batch& batch) {
   }
 }
 
-// libllama computes sequences together if they come one after the other with consecutive ids, and in parts if not. So
-// where each has one row, and a row costs less than another part, idle sequences in between get one too, of which
-// nothing is kept; unless they are longer than all others, whose rows would then walk over as much memory.
+// Fills `filled_` with the idle sequences that get a row in this step. libllama computes sequences in one part only if
+// their ids are consecutive. So if each sequence has one row, and an additional row costs less than another part, idle
+// sequences with ids in between get a row too; it is removed after the step. Sequences that are longer than all others
+// are left out, because the attention of all rows would then read as much memory as theirs.
 void LlamaEngine::FindGaps(std::span<const SequenceRows> step) const {
   filled_.clear();
   if (!fills_gaps_ || step.empty()) return;
@@ -213,8 +216,9 @@ void LlamaEngine::FindGaps(std::span<const SequenceRows> step) const {
   }
 }
 
-// A later part may move states of an earlier one to another place: the present ones, not the snapshots beside them. So
-// the backend's snapshots are good only for steps of one part or of one sequence.
+// If a step has several parts, a later part may move the running states of an earlier part to another place in memory,
+// but not the backend's snapshots of them. So these snapshots can only be used after steps of one part or of one
+// sequence.
 void LlamaEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
   FindGaps(step);
   std::span<const SequenceRows> rows = step;
@@ -231,12 +235,12 @@ void LlamaEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout)
   layout->free_rollback = step.size() == 1 || layout->parts.size() == 1 ? info_.device_snapshots : 0;
 }
 
-// Where the row is among those that were computed.
+// The index of a row among the rows that were computed (which include those of `filled_`).
 int LlamaEngine::PlaceOf(int row) const {
   return places_.empty() ? row : places_[static_cast<size_t>(row)];
 }
 
-// Of a row of the last llama_decode.
+// Logits of a row of the last llama_decode.
 std::span<const float> LlamaEngine::RowLogits(int row) {
   const float* logits = llama_get_logits_ith(context_.get(), PlaceOf(row));
   assert(logits != nullptr && "the row did not ask for logits");

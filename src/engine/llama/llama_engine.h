@@ -22,8 +22,9 @@ namespace outrider {
 
 class LlamaEngine : public Engine {
  public:
-  // `partner`: an engine driven by the same thread. It lends its compute threads where the numbers agree: threads that
-  // wait for its next step would otherwise take the cores from this one's.
+  // `partner`: an engine that is driven by the same thread. If both use the same number of compute threads, they share
+  // them. Otherwise the partner's threads, which spin while they wait for its next step, would take the cores from this
+  // engine's threads.
   static Result<std::unique_ptr<LlamaEngine>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options,
                                                      const LlamaEngine* partner = nullptr);
 
@@ -62,7 +63,7 @@ class LlamaEngine : public Engine {
   std::span<const float> RowLogits(int row);
 
   const std::shared_ptr<LlamaModel> model_;
-  Threads threads_, threads_batch_;  // before the context, which uses them to the end
+  Threads threads_, threads_batch_;  // before the context, which uses them until it is destroyed
   const LlamaContextPtr context_;
   const EngineInfo info_;
   const bool fills_gaps_;  // idle sequences between those of a step may get a row too (FindGaps)
@@ -76,9 +77,9 @@ class LlamaEngine : public Engine {
   // Of the last batch.
   std::vector<SequenceRows> step_;
   StepLayout layout_;
-  std::vector<int> places_;  // of its rows among those that were computed; empty = as they were
+  std::vector<int> places_;  // by row: its index among the rows that were computed; empty = the same
   bool logits_copied_ = false;
-  RowValues logits_;  // if so
+  RowValues logits_;  // if logits_copied_
   std::vector<int> hidden_layers_;
   RowValues hidden_;
 

@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-// The candidates are handed over as they are.
+// Candidates are passed to libllama without conversion.
 static_assert(sizeof(Candidate) == sizeof(llama_token_data) &&
               offsetof(Candidate, token) == offsetof(llama_token_data, id) &&
               offsetof(Candidate, logit) == offsetof(llama_token_data, logit) &&
@@ -48,8 +48,8 @@ class LlamaFilter : public Filter {
   bool failed() const { return failed_; }
 
  private:
-  // Only a grammar fails, when a token outside of it is forced on it. From then on it allows nothing, which ends the
-  // generation with an error: better than text that breaks the promise the client asked for.
+  // Only a grammar can fail: when it has to accept a token that it does not allow. From then on it allows no token,
+  // which ends the generation with an error. That is better than text that does not follow the grammar.
   void Fail(const std::exception& error) {
     LogDebug("a grammar failed: {}", error.what());
     failed_ = true;

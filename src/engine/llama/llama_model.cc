@@ -133,8 +133,8 @@ Status Fill(const ModelOptions& options, LoadParams& load) {
   return {};
 }
 
-// Attention with our kernels or ggml's, as the options say. kAuto: the same as other models in this process, which
-// share the setting, or else the faster one.
+// Chooses our kernels or ggml's for attention, as the options say. All models of a process share this setting. kAuto:
+// the setting of the models that are loaded already; if there are none, the faster kernels.
 Result<std::unique_ptr<kernels::AttentionHold>> ChooseAttention(Kernels choice, KernelTrials& trials) {
   bool ours = choice == Kernels::kOutrider;
   if (choice == Kernels::kAuto) {
@@ -175,7 +175,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
         "it)");
   }
   load.params.use_extra_bufts = weights.repack;
-  // Otherwise libllama would prefer memory that a device can read, even an unused one, to our layout.
+  // Otherwise libllama would prefer memory that a device can read to our layout, even if the device is not used.
   if (!weights.our_kernels.empty()) load.params.no_host = true;
   auto attention = ChooseAttention(options.kernels, trials);
   if (!attention.ok()) return attention.status();

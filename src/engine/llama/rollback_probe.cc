@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kMostDeviceSnapshots = 8;  // drafts are seldom longer; each costs memory and, in some models, time
+constexpr int kMaxDeviceSnapshots = 8;  // drafts are seldom longer; each costs memory and, in some models, time
 constexpr double kMuchQuicker = 0.5;
 
 using Logits = std::vector<float>;
@@ -23,7 +23,7 @@ class Trial {
  public:
   Trial(llama_model* model, llama_context_params params, int device_snapshots) : n_vocab_(VocabularySize(model)) {
     params.n_ctx = 256;
-    params.n_batch = params.n_ubatch = kMostDeviceSnapshots + 8;
+    params.n_batch = params.n_ubatch = kMaxDeviceSnapshots + 8;
     params.n_outputs_max = 1;
     params.n_seq_max = 1;
     params.n_rs_seq = static_cast<uint32_t>(device_snapshots);
@@ -35,7 +35,8 @@ class Trial {
 
   void Clear() { llama_memory_clear(memory(), true); }
 
-  // Appends the tokens that are right at the next `right` positions, and `wrong` others; the logits of the last.
+  // Decodes the right tokens for the next `right` positions, then `wrong` other tokens. Returns the logits of the last
+  // one.
   std::optional<Logits> Decode(int right, int wrong = 0) {
     const int count = right + wrong;
     std::vector<llama_token> tokens;
@@ -92,14 +93,15 @@ class Trial {
 
 constexpr int kPrompt = 5, kWrong = 2;  // tokens
 
-// Backends whose results depend on the shape of a batch differ a little; another state differs a lot.
+// Whether the logits are those of the same state. On backends whose results depend on the shape of a batch they differ
+// a little; with another state they differ a lot.
 bool Alike(const char* way, const std::optional<Logits>& expected, const std::optional<Logits>& found) {
   constexpr float kTolerance = 0.05f;  // of the range of the logits
   if (!expected || !found) {
     LogDebug("recurrent memory cannot be taken back by {}", way);
     return false;
   }
-  const auto [least, most] = std::minmax_element(expected->begin(), expected->end());
+  const auto [lowest, highest] = std::minmax_element(expected->begin(), expected->end());
   float off = 0;
   bool finite = true;
   for (size_t i = 0; i < expected->size(); ++i) {
@@ -107,11 +109,11 @@ bool Alike(const char* way, const std::optional<Logits>& expected, const std::op
     finite = finite && std::isfinite(difference);
     off = std::max(off, difference);
   }
-  LogDebug("recurrent memory taken back by {}: logits differ by {:.2g} of {:.2g}", way, off, *most - *least);
-  return finite && off <= kTolerance * (*most - *least);
+  LogDebug("recurrent memory taken back by {}: logits differ by {:.2g} of {:.2g}", way, off, *highest - *lowest);
+  return finite && off <= kTolerance * (*highest - *lowest);
 }
 
-// The logits that every way of taking back must lead to.
+// The logits without any rollback. After every kind of rollback the logits must be the same.
 std::optional<Logits> Straight(Trial& trial) {
   trial.Clear();
   trial.Decode(kPrompt);
@@ -153,11 +155,11 @@ Timed ThroughStates(Trial& trial, llama_state_seq_flags flags) {
   return result;
 }
 
-// Snapshots of each sequence that there is memory for, no more than are useful.
+// How many snapshots of each sequence there is memory for, at most kMaxDeviceSnapshots.
 int AffordableSnapshots(size_t state_bytes, const llama_context_params& params, size_t snapshot_memory) {
   const size_t of_all_sequences = state_bytes * params.n_seq_max;
   const size_t affordable = of_all_sequences > 0 ? snapshot_memory / of_all_sequences : 0;
-  return static_cast<int>(std::min<size_t>(affordable, kMostDeviceSnapshots));
+  return static_cast<int>(std::min<size_t>(affordable, kMaxDeviceSnapshots));
 }
 
 }  // namespace
@@ -166,7 +168,7 @@ RollbackFinding ProbeRollback(llama_model* model, const llama_context_params& pa
   RollbackFinding finding;
   if (!llama_model_is_recurrent(model) && !llama_model_is_hybrid(model)) return finding;
   finding.way = Rollback::kNone;
-  Trial trial(model, params, kMostDeviceSnapshots);
+  Trial trial(model, params, kMaxDeviceSnapshots);
   if (!trial.usable()) return finding;
   const auto straight = Straight(trial);
   if (!straight) return finding;
@@ -183,8 +185,8 @@ RollbackFinding ProbeRollback(llama_model* model, const llama_context_params& pa
         Alike("a state saved on the device", straight, device.logits) && device.seconds < kMuchQuicker * host.seconds;
   }
 
-  const int most = static_cast<int>(params.n_ubatch) - 2;  // libllama aborts at n_ubatch <= n_rs_seq + 1
-  const int snapshots = std::min({affordable, most, trial.device_snapshots()});
+  const int max_snapshots = static_cast<int>(params.n_ubatch) - 2;  // libllama aborts at n_ubatch <= n_rs_seq + 1
+  const int snapshots = std::min({affordable, max_snapshots, trial.device_snapshots()});
   if (snapshots < 2) return finding;
   if (!Alike("device snapshots", straight, ThroughDeviceSnapshots(trial))) return finding;
   finding.way = Rollback::kDeviceSnapshots;

@@ -31,8 +31,8 @@ Pos SequenceMemory::DropCells(SeqId seq, Pos length) {
   // Cells past `current` may be there after a failed decode.
   bool kept = length > 0 && llama_memory_seq_rm(memory, seq, std::min(length, current), -1);
   if (kept && length < current) {
-    // Layers with a sliding window have forgotten what lies before it: going back is possible only while the window is
-    // whole.
+    // Layers with a sliding window have dropped the cells before the window. Going back is only possible if the window
+    // before `length` is still complete.
     const Pos window = llama_model_n_swa(llama_get_model(context_));
     kept = window <= 0 || llama_memory_seq_pos_min(memory, seq) <= std::max(0, length - window);
   }
@@ -41,13 +41,13 @@ Pos SequenceMemory::DropCells(SeqId seq, Pos length) {
   return 0;
 }
 
-// Takes a running state back: by the backend's snapshots if they reach far enough, else to one of ours.
+// Rolls a running state back: by the backend's snapshots if they reach far enough, else to one of our copies.
 Pos SequenceMemory::GoBack(SeqId seq, Pos length) {
   const Pos current = Length(seq);
   Undo& undo = undo_[static_cast<size_t>(seq)];
   if (length >= current && length > 0) return current;
   const int rows = current - length;
-  // What libllama's answer does not tell: snapshots are those of the last batch, of as many rows as it had.
+  // libllama also reports success for older snapshots that are not valid: only those of the rows of the last batch are.
   if (length > 0 && rows <= undo.rows && llama_memory_seq_rm(llama_get_memory(context_), seq, length, -1)) {
     undo = {-1, true};
     snapshots_.Cut(seq, length);
@@ -92,7 +92,7 @@ void SequenceMemory::Remember(SeqId seq) {
   if (CopyState(seq, kFlags, &state)) snapshots_.Keep(seq, Length(seq), std::move(state));
 }
 
-// libllama keeps one state per sequence on the device: that before a draft.
+// libllama can keep one state per sequence on the device; it is used for the state before a draft.
 llama_state_seq_flags SequenceMemory::FlagsFor(const Snapshot& snapshot) const {
   const bool on_device = states_on_device_ && snapshots_.IsBeforeDraft(snapshot);
   return LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | (on_device ? LLAMA_STATE_SEQ_FLAGS_ON_DEVICE : 0);
@@ -114,7 +114,7 @@ bool SequenceMemory::RestoreState(SeqId seq, Pos length, std::span<const uint8_t
   llama_memory_t memory = llama_get_memory(context_);
   try {
     const size_t read = llama_state_seq_set_data_ext(context_, state.data(), state.size(), seq, flags);
-    // The state went back; attention cells of the tokens since are still there.
+    // The running state is restored, but the attention cells of the tokens after it are still there: remove them.
     return read == state.size() && llama_memory_seq_rm(memory, seq, length, -1) &&
            llama_memory_seq_pos_max(memory, seq) == length - 1;
   } catch (const std::exception& error) {
@@ -150,8 +150,9 @@ Status SequenceMemory::RestoreSequence(SeqId seq, std::span<const uint8_t> state
       "the saved state does not belong to this model and these settings, or is longer than the context");
 }
 
-// A state that was taken back by the backend's snapshots lies among them until its sequence is decoded. If others are
-// decoded first, it is put in its place, where they leave it alone.
+// After a rollback by the backend's snapshots, the present state of the sequence is one of these snapshots until the
+// sequence is decoded again. If other sequences are decoded first, they could overwrite it, so it is copied to its
+// regular place before.
 void SequenceMemory::BeforeDecode(std::span<const BatchRow> rows) {
   for (size_t i = 0; i < undo_.size(); ++i) {
     if (!undo_[i].pending) continue;

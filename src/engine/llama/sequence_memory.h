@@ -21,7 +21,7 @@ namespace outrider {
 
 class SequenceMemory {
  public:
-  // `snapshot_bytes`: for the copies of states. The context outlives this.
+  // `snapshot_bytes`: memory for copies of states. The context must outlive this object.
   SequenceMemory(llama_context* context, int n_sequences, const RollbackFinding& rollback, size_t snapshot_bytes);
 
   Pos Length(SeqId seq) const { return lengths_[static_cast<size_t>(seq)]; }
@@ -34,17 +34,18 @@ class SequenceMemory {
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq);
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length);
 
-  // `rows` are about to be decoded.
+  // Must be called before `rows` are decoded.
   void BeforeDecode(std::span<const BatchRow> rows);
 
-  // They were, and up to `free_rollback` of each sequence can be taken back without a copy.
+  // Must be called after `rows` were decoded. Up to `free_rollback` rows of each sequence can be taken back without a
+  // copy of the state.
   void AfterDecode(std::span<const BatchRow> rows, int free_rollback);
 
  private:
-  // What the backend's snapshots of a running state are good for.
+  // Which rollbacks of a running state are possible with the backend's snapshots.
   struct Undo {
-    int rows = -1;         // of the last batch that they can take back, once
-    bool pending = false;  // they did, and nothing was decoded since
+    int rows = -1;         // rows of the last batch that can be taken back, once
+    bool pending = false;  // they were taken back, and the sequence was not decoded since
   };
 
   Pos DropCells(SeqId seq, Pos length);

@@ -60,7 +60,7 @@ void StepSplit::CutEqually(std::span<const SequenceRows> step) {
     int rows = std::max(1, max_rows_ / static_cast<int>(count));
     for (size_t i = first; i < first + count; ++i) rows = std::min(rows, left(i));
 
-    // Sequences that would be cut within their last rows wait for a part of their own.
+    // Sequences that would be cut within their last kept_tail_ rows are left for a part of their own.
     const auto may_be_cut = [&](size_t i) { return left(i) == rows || left(i) - rows >= kept_tail_; };
     size_t kept = 0;
     while (kept < count && may_be_cut(first + kept)) ++kept;

@@ -1,10 +1,10 @@
 // StepSplit: how libllama cuts a batch into the parts (its micro-batches) that it computes one after the other. The
-// only place that knows this rule; it follows llama_batch_allocr (split_simple, split_equal), and llama_engine_test
+// only place that knows this rule; it follows llama_batch_allocr (split_simple, split_equal), and layout_test
 // compares it with what libllama really computes.
 //
-// Where each sequence has a memory of its own, a part has equally many rows of sequences with consecutive ids; a
-// sequence that has more rows goes on in a later part. Where sequences share one memory, a batch is cut where a part is
-// full.
+// If each sequence has a memory of its own, a part has the same number of rows of each of its sequences, which have
+// consecutive ids; a sequence with more rows is continued in a later part. If sequences share one memory, a part ends
+// when it is full.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ class StepSplit {
   };
   using Part = std::vector<Slice>;  // in ascending order of sequences
 
-  // `max_rows`: of a part. `kept_tail`: a sequence is not cut within its last so many rows (models whose backend keeps
-  // states for the last rows of a batch); 0 = anywhere.
+  // `max_rows`: of a part. `kept_tail`: a sequence is not cut within its last `kept_tail` rows (for models whose
+  // backend keeps states for the last rows of a batch); 0 = it may be cut anywhere.
   StepSplit(int max_rows, bool shared_memory, int kept_tail)
       : max_rows_(max_rows), shared_memory_(shared_memory), kept_tail_(kept_tail) {}
 
@@ -48,9 +48,9 @@ class StepSplit {
 
 int RowsOf(const StepSplit::Part& part);
 
-// A step of `rows` sequences with a row each, whose ids are not consecutive, is computed in one part if idle sequences
-// in between get a row too. For how many gaps that is worth it: a row costs next to nothing on a device
-// (`rows_are_cheap`).
+// The max number of gaps that are worth filling. A step of `rows` sequences with one row each, whose ids are not
+// consecutive, is computed in one part if the idle sequences in between get a row too. `rows_are_cheap`: on a device,
+// where an additional row costs almost nothing.
 int MaxGapsToFill(int rows, bool rows_are_cheap);
 
 // Whether the rows of the parts, one part after the other, are in the order of the batch.

@@ -21,7 +21,7 @@
 namespace outrider {
 namespace {
 
-// Small enough to take no time, large enough for every kernel's tiles.
+// Small enough to be fast, large enough for the tiles of every kernel.
 constexpr int64_t kInputs = 512, kOutputs = 128;
 
 using ContextPtr = std::unique_ptr<ggml_context, FreeWith<ggml_free>>;
@@ -33,7 +33,7 @@ ContextPtr MakeContext() {
   return ContextPtr(ggml_init({ggml_tensor_overhead() * 8 + ggml_graph_overhead(), nullptr, true}));
 }
 
-// Deterministic values of the size activations and weights have.
+// Deterministic values within the usual range of activations and weights.
 std::vector<float> Noise(int64_t count, uint32_t state) {
   std::vector<float> values(static_cast<size_t>(count));
   for (float& value : values) {
@@ -112,8 +112,8 @@ std::string PartPath(const std::string& first, int part, int parts) {
   return path.data();
 }
 
-// Convolutions, norms by group and other parameters of recurrent layers have two dimensions too, but are multiplied
-// element by element.
+// Whether a weight is used in matrix products. Convolutions, group norms and some other parameters of recurrent layers
+// have two dimensions too, but are multiplied element by element.
 bool EntersProducts(std::string_view name) {
   const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
   return name.ends_with(".weight") && !has("conv") && !has("norm") && !has("lerp");
@@ -166,7 +166,8 @@ bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
   std::vector<ggml_backend_buffer_type_t> places = {ggml_backend_cpu_buffer_type()};
   if (layout == WeightLayout::kRepacked) places = RepackedTypes();
   bool supported = false;
-  // Which place a matrix gets depends on its shape, so all that take the type must do.
+  // In which buffer a matrix is put depends on its shape, so rows must be independent in every buffer that takes the
+  // type.
   for (ggml_backend_buffer_type_t place : places) {
     Product product(type, place);
     if (!product.Supported()) continue;

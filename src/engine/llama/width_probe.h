@@ -1,9 +1,9 @@
-// Does a matrix product on this CPU give a row the same bits whatever the number of rows beside it?
+// Tests whether a matrix product on this CPU gives a row the same bits, independently of the number of rows beside it.
 //
-// ggml picks kernels by the number of rows and by the CPU: one row may take another code path than four, and the two
-// may sum in another order. That would make a text depend on which other requests are being served, and on drafts. So
-// before a model is loaded, the product is computed with a small matrix of each weight type the file has, which takes
-// milliseconds; nothing is assumed about CPUs we have not seen.
+// ggml chooses kernels by the number of rows and by the CPU: one row may be computed by other code than four rows, and
+// the two may add in another order. Then a text would depend on drafts and on other requests that are served at the
+// same time. So before a model is loaded, the product is computed with a small matrix of each weight type in the file,
+// which takes milliseconds. Nothing is assumed about unknown CPUs.
 #pragma once
 
 #include <ggml.h>

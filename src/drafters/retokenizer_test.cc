@@ -1,4 +1,4 @@
-#include "drafters/retelling.h"
+#include "drafters/retokenizer.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -31,59 +31,60 @@ TEST(TokenizeWithinTest, SpellsExactlyTheText) {
       << "the space in front took nothing with it";
 }
 
-TEST(RetellingTest, TellsTheTextInTheOtherTokens) {
+TEST(RetokenizerTest, SpellsTheTextInTheOtherTokens) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words(kWords);
   const std::vector<Token> history = bytes.Tokenize("the seaside", true, SpecialTokens::kParse);
-  Retelling retelling(bytes, words);
-  retelling.Begin(history);
-  retelling.Follow(history, history.size());
-  EXPECT_EQ(Copy(retelling.Tell("")), words.Tokenize("the seaside", true, SpecialTokens::kParse));
-  EXPECT_EQ(Copy(retelling.Tell(" the")), words.Tokenize("the seaside the", true, SpecialTokens::kParse));
-  EXPECT_EQ(Copy(retelling.Tell("")), words.Tokenize("the seaside", true, SpecialTokens::kParse)) << "of no effect";
+  Retokenizer retokenizer(bytes, words);
+  retokenizer.Begin(history);
+  retokenizer.Advance(history, history.size());
+  EXPECT_EQ(Copy(retokenizer.Retokenize("")), words.Tokenize("the seaside", true, SpecialTokens::kParse));
+  EXPECT_EQ(Copy(retokenizer.Retokenize(" the")), words.Tokenize("the seaside the", true, SpecialTokens::kParse));
+  EXPECT_EQ(Copy(retokenizer.Retokenize("")), words.Tokenize("the seaside", true, SpecialTokens::kParse))
+      << "of no effect";
 }
 
-TEST(RetellingTest, WhatFollowsMayChangeTheLastWord) {
+TEST(RetokenizerTest, WhatFollowsMayChangeTheLastWord) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words(kWords);
   std::vector<Token> history = bytes.Tokenize("the sea", true, SpecialTokens::kParse);
-  Retelling retelling(bytes, words);
-  retelling.Begin(history);
-  retelling.Follow(history, history.size());
+  Retokenizer retokenizer(bytes, words);
+  retokenizer.Begin(history);
+  retokenizer.Advance(history, history.size());
   for (const char c : std::string("side")) {
     history.push_back(c);
-    retelling.Follow(history, 1);
+    retokenizer.Advance(history, 1);
   }
-  EXPECT_EQ(Copy(retelling.Tell("")), words.Tokenize("the seaside", true, SpecialTokens::kParse));
+  EXPECT_EQ(Copy(retokenizer.Retokenize("")), words.Tokenize("the seaside", true, SpecialTokens::kParse));
 }
 
-TEST(RetellingTest, AnotherHistoryKeepsWhatBothBeginWith) {
+TEST(RetokenizerTest, AnotherHistoryKeepsWhatBothBeginWith) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words(kWords);
   std::string text;
   for (int i = 0; i < 50; ++i) text += " the sea";
   const std::vector<Token> first = bytes.Tokenize(text + " ab", true, SpecialTokens::kParse);
   const std::vector<Token> second = bytes.Tokenize(text + " side", true, SpecialTokens::kParse);
-  Retelling retelling(bytes, words);
-  retelling.Begin(first);
-  retelling.Follow(first, first.size());
-  retelling.Begin(second);
-  EXPECT_GT(retelling.followed(), second.size() - 64);
-  retelling.Follow(second, second.size());
-  EXPECT_EQ(Copy(retelling.Tell("")), words.Tokenize(text + " side", true, SpecialTokens::kParse));
+  Retokenizer retokenizer(bytes, words);
+  retokenizer.Begin(first);
+  retokenizer.Advance(first, first.size());
+  retokenizer.Begin(second);
+  EXPECT_GT(retokenizer.consumed(), second.size() - 64);
+  retokenizer.Advance(second, second.size());
+  EXPECT_EQ(Copy(retokenizer.Retokenize("")), words.Tokenize(text + " side", true, SpecialTokens::kParse));
 }
 
-TEST(RetellingTest, ControlTokensStandForThemselves) {
+TEST(RetokenizerTest, ControlTokensStandForThemselves) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words({"<eos>", "the", " the"}, /*space_first=*/true);  // it knows one of the two by name
   std::vector<Token> history = bytes.Tokenize("the", true, SpecialTokens::kParse);
   history.push_back(FakeTokenizer::kEos);
   for (const char c : std::string("the")) history.push_back(c);
-  Retelling retelling(bytes, words);
-  retelling.Begin(history);
-  retelling.Follow(history, history.size());
+  Retokenizer retokenizer(bytes, words);
+  retokenizer.Begin(history);
+  retokenizer.Advance(history, history.size());
   const Token the = FakeWordTokenizer::kFirstWord + 1, eos = FakeWordTokenizer::kFirstWord;
-  EXPECT_EQ(Copy(retelling.Tell("")), (std::vector<Token>{FakeWordTokenizer::kBos, the, eos, the}));
+  EXPECT_EQ(Copy(retokenizer.Retokenize("")), (std::vector<Token>{FakeWordTokenizer::kBos, the, eos, the}));
 }
 
 // Cuts everything in pairs, counted from the beginning of what it is given.
@@ -104,35 +105,35 @@ class Pairs : public FakeTokenizer {
   }
 };
 
-TEST(RetellingTest, TextWithoutACommonBoundaryIsSettledAllTheSame) {
+TEST(RetokenizerTest, TextWithoutACommonBoundaryIsSettledAllTheSame) {
   const Pairs pairs;
   const FakeWordTokenizer words({"bb", "bbb", "bbbbbb"});
   // One letter, then pairs; on the other side pieces of six from the first letter on, with no boundary in common.
   std::vector<Token> history = {'b'};
   for (int i = 0; i < 20'000; ++i) history.push_back(256 * 'b' + 'b' + 1000);
-  Retelling retelling(pairs, words);
-  retelling.Begin(history);
-  retelling.Follow(history, history.size());
-  const std::span<const Token> told = retelling.Tell("");
-  EXPECT_EQ(Spell(words, told).size(), 40'001u);
-  EXPECT_GT(retelling.settled() + 1500, told.size()) << "what is open stays short";
+  Retokenizer retokenizer(pairs, words);
+  retokenizer.Begin(history);
+  retokenizer.Advance(history, history.size());
+  const std::span<const Token> output = retokenizer.Retokenize("");
+  EXPECT_EQ(Spell(words, output).size(), 40'001u);
+  EXPECT_GT(retokenizer.settled() + 1500, output.size()) << "what is open stays short";
 }
 
-TEST(RetellingTest, CharactersAreNotCut) {
+TEST(RetokenizerTest, CharactersAreNotCut) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words({"海", "辺"});
   std::string text;
   for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "海" : "波";  // one known, one spelt in bytes
   const std::vector<Token> history = bytes.Tokenize(text, false, SpecialTokens::kParse);
-  Retelling retelling(bytes, words);
-  retelling.Begin(history);
+  Retokenizer retokenizer(bytes, words);
+  retokenizer.Begin(history);
   for (size_t i = 0; i < history.size(); ++i) {
-    retelling.Follow(history, 1);
-    const std::span<const Token> told = retelling.told();
-    if (retelling.settled() == 0 || retelling.settled() >= told.size()) continue;
-    EXPECT_NE(words.Piece(told[retelling.settled()], false)[0] & 0xC0, 0x80) << i;
+    retokenizer.Advance(history, 1);
+    const std::span<const Token> output = retokenizer.output();
+    if (retokenizer.settled() == 0 || retokenizer.settled() >= output.size()) continue;
+    EXPECT_NE(words.Piece(output[retokenizer.settled()], false)[0] & 0xC0, 0x80) << i;
   }
-  EXPECT_GT(retelling.settled(), 300u);
+  EXPECT_GT(retokenizer.settled(), 300u);
 }
 
 // A vocabulary that has no bytes of its own.
@@ -145,23 +146,23 @@ class LettersOnly : public FakeTokenizer {
   }
 };
 
-TEST(RetellingTest, WhatCannotBeSpeltIsNotToldAndGivenUpWhenItGetsLong) {
+TEST(RetokenizerTest, WhatCannotBeSpeltIsLeftOutOnceItGetsLong) {
   const FakeTokenizer bytes;
   const LettersOnly letters;
   std::vector<Token> history = {'1'};
-  Retelling retelling(bytes, letters);
-  retelling.Begin(history);
-  retelling.Follow(history, 1);
-  EXPECT_TRUE(retelling.Tell("").empty());
+  Retokenizer retokenizer(bytes, letters);
+  retokenizer.Begin(history);
+  retokenizer.Advance(history, 1);
+  EXPECT_TRUE(retokenizer.Retokenize("").empty());
   history.resize(10'000, '1');
-  retelling.Follow(history, history.size());
+  retokenizer.Advance(history, history.size());
   history.resize(20'000, 'a');
-  retelling.Follow(history, history.size());
-  EXPECT_FALSE(retelling.Tell("").empty());
+  retokenizer.Advance(history, history.size());
+  EXPECT_FALSE(retokenizer.Retokenize("").empty());
 }
 
-// However the history is cut into pieces, the same text is told, and what is settled stays.
-RC_GTEST_PROP(RetellingTest, TellsAllOfTheTextAndTakesNothingSettledBack, ()) {
+// However the history is cut into pieces, the output spells the same text, and settled tokens do not change.
+RC_GTEST_PROP(RetokenizerTest, SpellsAllOfTheTextAndNeverChangesSettledTokens, ()) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words(kWords, *rc::gen::arbitrary<bool>());
   const FakeWordTokenizer other({"he", " s", "eas", "ide", "b ", " a"});
@@ -170,17 +171,17 @@ RC_GTEST_PROP(RetellingTest, TellsAllOfTheTextAndTakesNothingSettledBack, ()) {
   const int n_words = *rc::gen::inRange(1, 80);
   for (int i = 0; i < n_words; ++i) text += *rc::gen::elementOf(kWords);
   const std::vector<Token> history = from.Tokenize(text, *rc::gen::arbitrary<bool>(), SpecialTokens::kParse);
-  Retelling retelling(from, words);
-  retelling.Begin(history);
+  Retokenizer retokenizer(from, words);
+  retokenizer.Begin(history);
   std::vector<Token> settled;
-  while (retelling.followed() < history.size()) {
-    retelling.Follow(history, *rc::gen::inRange<size_t>(1, 30));
-    const std::span<const Token> told = retelling.Tell("");
-    const std::string so_far = Spell(from, std::span(history).first(retelling.followed()));
-    RC_ASSERT(Spell(words, told) == so_far);
-    RC_ASSERT(std::equal(settled.begin(), settled.end(), told.begin()));
-    settled.assign(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(retelling.settled()));
-    RC_ASSERT(settled.size() + 100 > told.size());
+  while (retokenizer.consumed() < history.size()) {
+    retokenizer.Advance(history, *rc::gen::inRange<size_t>(1, 30));
+    const std::span<const Token> output = retokenizer.Retokenize("");
+    const std::string so_far = Spell(from, std::span(history).first(retokenizer.consumed()));
+    RC_ASSERT(Spell(words, output) == so_far);
+    RC_ASSERT(std::equal(settled.begin(), settled.end(), output.begin()));
+    settled.assign(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(retokenizer.settled()));
+    RC_ASSERT(settled.size() + 100 > output.size());
   }
 }
 

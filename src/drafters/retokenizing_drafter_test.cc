@@ -1,4 +1,4 @@
-#include "drafters/through_text.h"
+#include "drafters/retokenizing_drafter.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 namespace outrider {
 namespace {
 
-// The draft model speaks bytes, the target words.
-class ThroughTextTest : public testing::Test {
+// The draft model's tokens are bytes, the target's are words.
+class RetokenizingDrafterTest : public testing::Test {
  protected:
-  // The draft model knows one text by heart, and goes on in it from wherever the history's end first stands there.
+  // The draft model continues `text` if the history is a prefix of it; else it ends.
   static Token Recite(const std::string& text, std::span<const Token> history) {
     std::string seen;
     for (const Token token : history) seen += FakeTokenizer().Piece(token, false);
@@ -59,10 +59,10 @@ class ThroughTextTest : public testing::Test {
   FakeEngine engine_{Info(), [this](std::span<const Token> history) { return Recite(text_, history); }};
   FakeFilterFactory filters_;
   DraftModel model_{engine_, bytes_, filters_};
-  ThroughText drafter_{std::make_unique<ModelDrafter>(model_, 2, 0, 258), words_, bytes_, 2};
+  RetokenizingDrafter drafter_{std::make_unique<ModelDrafter>(model_, 2, 0, 258), words_, bytes_, 2};
 };
 
-TEST_F(ThroughTextTest, DraftsTheTargetsTokensOfItsModelsText) {
+TEST_F(RetokenizingDrafterTest, DraftsTheTargetsTokensOfItsModelsText) {
   const std::vector<Token> history = InWords("the sea");
   drafter_.Begin(0, history, {});
   const Draft draft = Ask(0, history, 12);
@@ -71,7 +71,7 @@ TEST_F(ThroughTextTest, DraftsTheTargetsTokensOfItsModelsText) {
   EXPECT_LT(draft.size(), 12);
 }
 
-TEST_F(ThroughTextTest, FollowsWhatTheTargetSays) {
+TEST_F(RetokenizingDrafterTest, FollowsWhatTheTargetSays) {
   std::vector<Token> history = InWords("the");
   drafter_.Begin(0, history, {});
   for (const Token token : InWords(" sea and the seaside and al")) {
@@ -81,19 +81,19 @@ TEST_F(ThroughTextTest, FollowsWhatTheTargetSays) {
   EXPECT_EQ(Text(Ask(0, history, 7)), "l the r");
 }
 
-TEST_F(ThroughTextTest, ContinuesAnotherDraftersTokens) {
+TEST_F(RetokenizingDrafterTest, ContinuesAnotherDraftersTokens) {
   const std::vector<Token> history = InWords("the sea"), given = InWords(" and");
   drafter_.Begin(0, history, {});
   EXPECT_EQ(Text(Ask(0, history, 5, given)), " and the");
 }
 
-TEST_F(ThroughTextTest, NeverMoreThanAskedFor) {
+TEST_F(RetokenizingDrafterTest, NeverMoreThanAskedFor) {
   const std::vector<Token> history = InWords("the sea and all");
   drafter_.Begin(0, history, {});
-  for (int most = 0; most < 9; ++most) EXPECT_LE(Ask(0, history, most).size(), most);
+  for (int max_tokens = 0; max_tokens < 9; ++max_tokens) EXPECT_LE(Ask(0, history, max_tokens).size(), max_tokens);
 }
 
-TEST_F(ThroughTextTest, ReadsALongHistoryInSlices) {
+TEST_F(RetokenizingDrafterTest, ReadsALongHistoryInSlices) {
   const std::vector<Token> history = InWords(text_.substr(0, 70));
   drafter_.Begin(0, history, {});
   EXPECT_TRUE(Ask(0, history, 4).empty()) << "too far behind";
@@ -106,7 +106,7 @@ TEST_F(ThroughTextTest, ReadsALongHistoryInSlices) {
   EXPECT_EQ(Text(Ask(0, history, 4)), text_.substr(70, 4));
 }
 
-TEST_F(ThroughTextTest, AnotherRequestInTheSameSequence) {
+TEST_F(RetokenizingDrafterTest, AnotherRequestInTheSameSequence) {
   const std::vector<Token> first = InWords("the sea and all"), second = InWords("the sea and");
   drafter_.Begin(0, first, {});
   Ask(0, first, 8);
@@ -114,14 +114,14 @@ TEST_F(ThroughTextTest, AnotherRequestInTheSameSequence) {
   EXPECT_EQ(Text(Ask(0, second, 4)), " the");
 }
 
-TEST_F(ThroughTextTest, EndsWhereTheDraftModelEnds) {
+TEST_F(RetokenizingDrafterTest, EndsWhereTheDraftModelEnds) {
   const std::vector<Token> history = InWords(text_.substr(text_.size() - 3));
   drafter_.Begin(0, history, {});
   EXPECT_TRUE(Ask(0, history, 4).empty());
 }
 
-// The other way round: the draft model speaks words, whose tokens change as the text goes on.
-TEST(ThroughTextToWordsTest, TheDraftModelsMemoryIsTheHistoryRetold) {
+// The other way round: the draft model's tokens are words, and the last of them change when text is appended.
+TEST(RetokenizingDrafterToWordsTest, TheDraftModelsMemoryIsTheHistoryInItsTokens) {
   const FakeTokenizer bytes;
   const FakeWordTokenizer words({" inter", "nation", " international", " law", " and", " order", "al", " in"});
   EngineInfo info;
@@ -133,7 +133,7 @@ TEST(ThroughTextToWordsTest, TheDraftModelsMemoryIsTheHistoryRetold) {
   FakeEngine engine(info, FakeEngine::Hashing(info.n_vocab));
   FakeFilterFactory filters;
   const DraftModel model{engine, words, filters};
-  ThroughText drafter(std::make_unique<ModelDrafter>(model, 1, 0, info.n_vocab), bytes, words, 1);
+  RetokenizingDrafter drafter(std::make_unique<ModelDrafter>(model, 1, 0, info.n_vocab), bytes, words, 1);
 
   std::string text = "of";
   const auto history = [&] { return bytes.Tokenize(text, false, SpecialTokens::kParse); };
@@ -149,9 +149,9 @@ TEST(ThroughTextToWordsTest, TheDraftModelsMemoryIsTheHistoryRetold) {
     proposal.max_tokens = 1;
     Proposal* proposals[] = {&proposal};
     drafter.Propose(proposals);
-    const std::vector<Token> told = words.Tokenize(text, true, SpecialTokens::kParse);
-    ASSERT_GE(engine.memory(0).size(), told.size());
-    EXPECT_TRUE(std::equal(told.begin(), told.end(), engine.memory(0).begin())) << text;
+    const std::vector<Token> output = words.Tokenize(text, true, SpecialTokens::kParse);
+    ASSERT_GE(engine.memory(0).size(), output.size());
+    EXPECT_TRUE(std::equal(output.begin(), output.end(), engine.memory(0).begin())) << text;
   }
 }
 
