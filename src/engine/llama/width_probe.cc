@@ -21,8 +21,13 @@
 namespace outrider {
 namespace {
 
-// Small enough to be fast, large enough for the tiles of every kernel.
-constexpr int64_t kInputs = 512, kOutputs = 128;
+// Small enough to take no time. The first is large enough for every kernel's tiles; the others have no whole tiles for
+// some kernels, which then take other ways.
+struct Shape {
+  int64_t inputs, outputs;
+};
+constexpr std::array kShapes = {Shape{512, 128}, Shape{64, 4},   Shape{64, 8},   Shape{64, 32},
+                                Shape{32, 64},   Shape{128, 64}, Shape{256, 16}, Shape{576, 192}};
 
 using ContextPtr = std::unique_ptr<ggml_context, FreeWith<ggml_free>>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, FreeWith<ggml_backend_buffer_free>>;
@@ -58,10 +63,13 @@ std::vector<ggml_backend_buffer_type_t> RepackedTypes() {
 
 class Product {
  public:
-  Product(ggml_type type, ggml_backend_buffer_type_t weights_in)
-      : backend_(ggml_backend_cpu_init()), weights_context_(MakeContext()) {
+  Product(ggml_type type, const Shape& shape, ggml_backend_buffer_type_t weights_in)
+      : inputs_(shape.inputs),
+        outputs_(shape.outputs),
+        backend_(ggml_backend_cpu_init()),
+        weights_context_(MakeContext()) {
     ggml_backend_cpu_set_n_threads(backend_.get(), 1);
-    weights_ = ggml_new_tensor_2d(weights_context_.get(), type, kInputs, kOutputs);
+    weights_ = ggml_new_tensor_2d(weights_context_.get(), type, inputs_, outputs_);
     weights_buffer_.reset(
         ggml_backend_buft_alloc_buffer(weights_in, ggml_backend_buft_get_alloc_size(weights_in, weights_)));
     ggml_backend_tensor_alloc(weights_buffer_.get(), weights_, ggml_backend_buffer_get_base(weights_buffer_.get()));
@@ -70,34 +78,35 @@ class Product {
   // Whether ggml would keep a model's weights of this shape and type in this kind of buffer.
   bool Supported() {
     ContextPtr context = MakeContext();
-    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, kMaxProbeRows);
+    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, inputs_, kMaxProbeRows);
     return ggml_backend_supports_op(backend_.get(), ggml_mul_mat(context.get(), weights_, input));
   }
 
   void Fill() {
-    const std::vector<float> values = Noise(kInputs * kOutputs, 1);
-    const std::vector<float> importance(static_cast<size_t>(kInputs), 1.0f);
+    const std::vector<float> values = Noise(inputs_ * outputs_, 1);
+    const std::vector<float> importance(static_cast<size_t>(inputs_), 1.0f);
     std::vector<uint8_t> packed(ggml_nbytes(weights_));
-    ggml_quantize_chunk(weights_->type, values.data(), packed.data(), 0, kOutputs, kInputs, importance.data());
+    ggml_quantize_chunk(weights_->type, values.data(), packed.data(), 0, outputs_, inputs_, importance.data());
     ggml_backend_tensor_set(weights_, packed.data(), 0, packed.size());
   }
 
   // The product with the first `rows` rows of `input`.
   std::vector<float> Compute(std::span<const float> input, int rows) {
     ContextPtr context = MakeContext();
-    ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kInputs, rows);
+    ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, inputs_, rows);
     ggml_tensor* y = ggml_mul_mat(context.get(), weights_, x);
     ggml_cgraph* graph = ggml_new_graph_custom(context.get(), 4, false);
     ggml_build_forward_expand(graph, y);
     BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend_.get()));
     ggml_backend_tensor_set(x, input.data(), 0, ggml_nbytes(x));
     ggml_backend_graph_compute(backend_.get(), graph);
-    std::vector<float> result(static_cast<size_t>(kOutputs * rows));
+    std::vector<float> result(static_cast<size_t>(outputs_ * rows));
     ggml_backend_tensor_get(y, result.data(), 0, ggml_nbytes(y));
     return result;
   }
 
  private:
+  const int64_t inputs_, outputs_;
   BackendPtr backend_;
   ContextPtr weights_context_;
   BufferPtr weights_buffer_;
@@ -169,12 +178,15 @@ bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
   // In which buffer a matrix is put depends on its shape, so rows must be independent in every buffer that takes the
   // type.
   for (ggml_backend_buffer_type_t place : places) {
-    Product product(type, place);
-    if (!product.Supported()) continue;
-    supported = true;
-    product.Fill();
-    const auto compute = [&](std::span<const float> input, int rows) { return product.Compute(input, rows); };
-    if (!RowsAreIndependent(compute, kInputs)) return false;
+    for (const Shape& shape : kShapes) {
+      if (shape.inputs % ggml_blck_size(type) != 0) continue;
+      Product product(type, shape, place);
+      if (!product.Supported()) continue;
+      supported = true;
+      product.Fill();
+      const auto compute = [&](std::span<const float> input, int rows) { return product.Compute(input, rows); };
+      if (!RowsAreIndependent(compute, shape.inputs)) return false;
+    }
   }
   // Types that ggml does not repack stay as they are.
   return supported || (layout == WeightLayout::kRepacked && RowsAreIndependent(type, WeightLayout::kPlain));
