@@ -103,11 +103,14 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
   const bool may_be_ours =
       settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && device.empty();
   for (const WeightType& weights : WeightTypes(options.path)) {
-    const bool ours = may_be_ours && kernels::HasLayout(weights.type) &&
-                      (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));
+    const bool has_ours = may_be_ours && kernels::HasLayout(weights.type);
+    bool ours = has_ours && (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));
+    // Where ggml's reordered weights were the faster, but are not exact, ours are better than weights as in the file.
+    const bool probes = checks_rows && !(ours && weights.in_tiles);
+    const bool may_repack = probes && settings.repack && RowsAreIndependent(weights.type, WeightLayout::kRepacked);
+    if (probes && !may_repack) ours = has_ours;
     if (ours) settings.our_kernels.push_back(weights.type);
-    if ((ours && weights.in_tiles) || !checks_rows) continue;
-    if (settings.repack && RowsAreIndependent(weights.type, WeightLayout::kRepacked)) continue;
+    if (!probes || may_repack || (ours && weights.in_tiles)) continue;
     if (!RowsAreIndependent(weights.type, WeightLayout::kPlain)) {
       settings.caveat =
           fmt::format("on this CPU results of {} weights depend on the number of rows", ggml_type_name(weights.type));
