@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/token.h"
+#include "drafters/history_reader.h"
 #include "engine/engine.h"
 #include "sampling/sampling_options.h"
 #include "spec/draft.h"
@@ -67,18 +68,6 @@ struct DrafterTraits {
   bool draws = false;         // its tokens are random draws if it is asked for distributions
   bool drafts_ahead = false;  // its drafts grow while the target verifies their beginning
   bool reads_hidden = false;  // Commit gives it the hidden states of the target's rows, those of prompts too
-};
-
-// For drafters that must read a history before they can propose (a draft model that has not seen the prompt).
-class HistoryReader {
- public:
-  virtual ~HistoryReader() = default;
-
-  // Tokens of the history that the drafter still has to read before it can propose for `seq`.
-  virtual int Lag(SeqId seq, std::span<const Token> history) const = 0;
-
-  // Reads up to `tokens` of them.
-  virtual void Read(SeqId seq, std::span<const Token> history, int tokens) = 0;
 };
 
 class Drafter {

@@ -395,8 +395,4 @@ void Scheduler::Loop() {
   inbox_.EndStepping();
 }
 
-void Scheduler::Drain(Duration limit) {
-  inbox_.Stop(Later(clock_.Now(), limit));
-}
-
 }  // namespace outrider

@@ -118,6 +118,19 @@ GenerationRequest Request(const std::string& prompt, int max_tokens) {
   return request;
 }
 
+// At a temperature of 2 the likeliest token of the fake engine has e^5 / (e^5 + 256) = 37 %.
+GenerationRequest RandomRequest(int max_tokens, int seed) {
+  GenerationRequest request = Request("abc", max_tokens);
+  request.ignore_eos = true;
+  request.sampling = {};
+  request.sampling.seed = static_cast<uint64_t>(seed);
+  request.sampling.temperature = 2;
+  request.sampling.top_k = 0;
+  request.sampling.top_p = 1;
+  request.sampling.min_p = 0;
+  return request;
+}
+
 RC_GTEST_PROP(SpeculationTest, AnswersAreThoseOfPlainDecoding, ()) {
   // A small alphabet, so that stop strings and the end of the text occur.
   const unsigned salt = *rc::gen::inRange(0u, 1000u);
@@ -301,14 +314,7 @@ TEST(SpeculationTest, RejectionKeepsTheDistribution) {
   constexpr int kRequests = 600, kTokens = 20;
   int likeliest = 0, accepted = 0;
   for (int i = 0; i < kRequests; ++i) {
-    GenerationRequest request = Request("abc", kTokens);
-    request.ignore_eos = true;
-    request.sampling = {};
-    request.sampling.seed = static_cast<uint64_t>(i);
-    request.sampling.temperature = 2;  // the likeliest token of the fake engine has e^5 / (e^5 + 256) = 37 %
-    request.sampling.top_k = 0;
-    request.sampling.top_p = 1;
-    request.sampling.min_p = 0;
+    const GenerationRequest request = RandomRequest(kTokens, i);
     auto generation = *scheduler.Submit(request);
     while (scheduler.Step()) {
     }
@@ -380,14 +386,7 @@ TEST(SpeculationTest, RejectionKeepsTheDistributionOfDraftsThatAreDrawn) {
   constexpr int kRequests = 600, kTokens = 20;
   int likeliest = 0, other = 0, accepted = 0, drafted = 0;
   for (int i = 0; i < kRequests; ++i) {
-    GenerationRequest request = Request("abc", kTokens);
-    request.ignore_eos = true;
-    request.sampling = {};
-    request.sampling.seed = static_cast<uint64_t>(i);
-    request.sampling.temperature = 2;
-    request.sampling.top_k = 0;
-    request.sampling.top_p = 1;
-    request.sampling.min_p = 0;
+    const GenerationRequest request = RandomRequest(kTokens, i);
     auto generation = *scheduler.Submit(request);
     while (scheduler.Step()) {
     }

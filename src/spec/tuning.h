@@ -84,7 +84,7 @@ struct AskingTuning {
   double slice_share = 0.5;  // of a plain step's time, for reading
   double rollback_forgetting = 0.002;  // share per step by which the measured costs of saving and restoring fade, so
                                        // that drafts which once seemed too dear are tried again
-  int settled_steps = 3;    // where a switch costs something: steps of one shape before they are measured
+  int settled_steps = 3;               // where a switch costs something: steps of one shape before they are measured
   double max_wait = 0.4;    // share of the longest wait that would pay, as only the beginning of a draft arrives
   int min_remaining = 16;   // tokens that an answer is expected to go on for, at least
   double mean_window = 32;  // values over which drafting times are averaged
