@@ -1,7 +1,7 @@
 // How much each number of the Tuning matters: the simulated worlds decoded with half and with twice of it, relative to
 // its value. docs/TUNING.md has the table.
 //
-//   build/release/bin/policy_sensitivity [SEEDS]
+//   build/release/bin/policy_sensitivity [SEEDS [NAME]]     only numbers with NAME in their names
 //
 // For each number: the mean over all worlds of the speed at half and at twice its value, and the worst and the best
 // single world.
@@ -23,7 +23,7 @@ struct Speeds {
   double mean = 0, worst = 0, best = 0;
 };
 
-int Main(int seeds) {
+int Main(int seeds, const std::string& only) {
   std::vector<World> worlds = Worlds();
   for (World& world : WorldsWithWaits()) worlds.push_back(std::move(world));
   std::vector<Simulation> simulations;
@@ -59,6 +59,7 @@ int Main(int seeds) {
       "| number | value | half: mean | worst | best | twice: mean | worst | best "
       "|\n|---|---|---|---|---|---|---|---|\n");
   VisitNumbers(tuning, [&](const char* name, auto& number) {
+    if (std::string(name).find(only) == std::string::npos) return;
     const auto value = number;
     std::printf("| `%s` | %g |", name, static_cast<double>(value));
     for (const double factor : {0.5, 2.0}) {
@@ -77,5 +78,5 @@ int Main(int seeds) {
 }  // namespace outrider::simulation
 
 int main(int argc, char** argv) {
-  return outrider::simulation::Main(argc > 1 ? std::max(1, std::atoi(argv[1])) : 1);
+  return outrider::simulation::Main(argc > 1 ? std::max(1, std::atoi(argv[1])) : 1, argc > 2 ? argv[2] : "");
 }
