@@ -1,6 +1,7 @@
 """Whatever comes in: a 4xx in the client's own shape that names the field, and a server that goes on."""
 
 import json
+import select
 import socket
 import threading
 
@@ -300,14 +301,9 @@ class Drip:
             self.broken.append(error)
 
     def still_connected(self) -> bool:
-        for peer in self.peers:
-            try:
-                # Without changing the socket, into which another thread writes.
-                if peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
-                    return False
-            except BlockingIOError:
-                pass
-        return not self.broken
+        # Nothing is set on the sockets, since another thread writes to them. Only those with something to read can have ended.
+        readable, _, _ = select.select(self.peers, [], [], 0)
+        return not self.broken and all(peer.recv(1, socket.MSG_PEEK) for peer in readable)
 
     def stop(self):
         self._stop.set()
