@@ -14,9 +14,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "drafters/simulation_test_util.h"
+#include "worlds/replay.h"
+#include "worlds/synthetic.h"
 
-namespace outrider::simulation {
+namespace outrider {
 namespace {
 
 struct Speeds {
@@ -24,20 +25,19 @@ struct Speeds {
 };
 
 int Main(int seeds, const std::string& only) {
-  std::vector<World> worlds = Worlds();
-  for (World& world : WorldsWithWaits()) worlds.push_back(std::move(world));
-  std::vector<Simulation> simulations;
-  simulations.reserve(worlds.size() * static_cast<size_t>(seeds));
-  for (const World& world : worlds) {
-    for (int seed = 1; seed <= seeds; ++seed) simulations.emplace_back(world, static_cast<uint64_t>(seed));
+  std::vector<SyntheticWorld> worlds = SyntheticWorlds();
+  for (const SyntheticWorld& world : SyntheticWorldsWithWaits()) worlds.push_back(world);
+  std::vector<World> thrown;
+  for (const SyntheticWorld& world : worlds) {
+    for (int seed = 1; seed <= seeds; ++seed) thrown.push_back(world.Throw(static_cast<uint64_t>(seed)));
   }
-  // By world: plain steps per token, over the seeds.
+  // By world: seconds, over the seeds.
   const auto run = [&](const Tuning& tuning) {
     SpeculatorOptions options;
     options.tuning = tuning;
     std::vector<double> costs(worlds.size());
-    for (size_t i = 0; i < simulations.size(); ++i) {
-      costs[i / static_cast<size_t>(seeds)] += simulations[i].RunSpeculator(options);
+    for (size_t i = 0; i < thrown.size(); ++i) {
+      costs[i / static_cast<size_t>(seeds)] += ReplaySpeculator(thrown[i], i + 1, options).seconds;
     }
     return costs;
   };
@@ -75,8 +75,8 @@ int Main(int seeds, const std::string& only) {
 }
 
 }  // namespace
-}  // namespace outrider::simulation
+}  // namespace outrider
 
 int main(int argc, char** argv) {
-  return outrider::simulation::Main(argc > 1 ? std::max(1, std::atoi(argv[1])) : 1, argc > 2 ? argv[2] : "");
+  return outrider::Main(argc > 1 ? std::max(1, std::atoi(argv[1])) : 1, argc > 2 ? argv[2] : "");
 }

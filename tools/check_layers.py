@@ -26,6 +26,7 @@ ROOMS = {
     "api": {"base", "engine", "sampling", "scheduler", "chat", "spec"},
     "http": {"base", "api", "scheduler", "engine"},
     "bench": {"base", "spec"},
+    "worlds": {"base", "spec", "drafters", "engine", "sampling"},
 }
 ROOMS["apps"] = set(ROOMS)
 

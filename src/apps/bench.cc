@@ -21,6 +21,7 @@
 #include "apps/costs.h"
 #include "apps/end_signals.h"
 #include "apps/machine_cache.h"
+#include "apps/record.h"
 #include "apps/variant_servers.h"
 #include "apps/version.h"
 #include "base/log.h"
@@ -107,6 +108,11 @@ Status Bench(const BenchOptions& options, bool* complete) {
   SetLogLevel(LogLevel::kWarning);
   if (!options.from.empty()) {
     const Status status = ReportAgain(options);
+    *complete = status.ok();
+    return status;
+  }
+  if (!options.record.empty()) {
+    const Status status = RecordWorld(options);
     *complete = status.ok();
     return status;
   }

@@ -30,6 +30,9 @@ void AddBenchFlags(Flags& flags, BenchOptions& o) {
       ->check(CLI::Range(1, 256));
   flags.Add("--context", o.contexts, "tokens of prose before each prompt, comma-separated: 0,2k,8k")->delimiter(',');
   flags.Add("--from", o.from, "results.jsonl of an earlier benchmark: only makes its report again");
+  flags.Add("--record", o.record,
+            "measures nothing, but records answers, what all drafters say at each position, and what steps cost: "
+            "NAME.workload.jsonl and NAME.machine.json, for replays (docs/WORLDS.md)");
   flags.Add("--out", o.out, "folder for results.jsonl, report.html and logs; default: bench-DATE-TIME");
 }
 

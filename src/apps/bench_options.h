@@ -27,6 +27,7 @@ struct BenchOptions {
   std::vector<double> temperatures = {0};
   std::vector<std::string> contexts = {"0"};  // tokens, also "2k"
   std::string from;                           // results of an earlier benchmark: only its report is made again
+  std::string record;                         // files to record a world in; "" = measure
   std::string out;                            // folder; "" = bench-DATE-TIME
 };
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "apps/end_signals.h"
+#include "apps/model_chat.h"
 #include "apps/serve_checks.h"
 #include "apps/version.h"
 #include "base/file.h"
@@ -40,17 +41,11 @@ void EndOnSignal(int signal, int) {
 }
 
 Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& options, const LlamaModel& model) {
-  std::string source = options.chat_template;
-  if (!options.chat_template_file.empty()) {
-    const std::optional<std::string> text = ReadFile(options.chat_template_file);
-    if (!text)
-      return InvalidArgument(fmt::format("--chat-template-file '{}' cannot be read", options.chat_template_file));
-    source = *text;
-  }
-  if (source.empty()) source = model.ChatTemplate();
-  const LlamaTokenizer& tokenizer = model.tokenizer();
-  const auto text = [&](Token token) { return token == kNoToken ? "" : tokenizer.Piece(token, /*show_special=*/true); };
-  return ChatTemplate::Create(source, text(tokenizer.bos()), text(tokenizer.eos()));
+  if (options.chat_template_file.empty()) return ChatTemplateOf(model, options.chat_template);
+  const std::optional<std::string> text = ReadFile(options.chat_template_file);
+  if (!text)
+    return InvalidArgument(fmt::format("--chat-template-file '{}' cannot be read", options.chat_template_file));
+  return ChatTemplateOf(model, *text);
 }
 
 // The first decode builds graphs and reads the weights from disk. Doing that here keeps the first request fast.

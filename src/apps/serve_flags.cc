@@ -112,6 +112,10 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
           "remote drafter says meanwhile")
       ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
+  flags
+      .Add("--min-pace", s.policy.min_pace,
+           "share of its speed without drafts that a request keeps while others draft; 0 = only throughput counts")
+      ->check(CLI::Range(0.0, 1.0));
   flags.Switch("--spec-always", s.policy.always,
                "verify every draft, even where that is slower (to measure a drafter)");
   flags.Add("-lcs,--lookup-cache-static", s.lookup_cache_static,

@@ -42,6 +42,19 @@ std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
   return drafters;
 }
 
+Result<std::unique_ptr<LoadedDraftModel>> LoadDraftModel(const SpeculationSettings& settings, Target& target) {
+  const EngineInfo& info = target.engine().info();
+  ModelOptions model = settings.draft_model;
+  model.kernels = target.options().kernels;
+  model.kernel_trials = target.options().kernel_trials;
+  ContextOptions context = settings.draft_context;
+  if (context.threads == 0) context.threads = target.context().threads;
+  context.n_sequences = info.n_sequences;
+  // With another copy of the target, one of them may compute at any time.
+  const LlamaEngine* partner = target.replicated() ? nullptr : &target.unpadded();
+  return LoadedDraftModel::Load(model, context, info.sequence_length, partner);
+}
+
 }  // namespace
 
 bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name) {
@@ -81,60 +94,55 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
   return choices;
 }
 
+Result<LoadedDrafters> LoadDrafters(SpeculationSettings settings, Target& target) {
+  const auto choices = ChooseDrafters(settings);
+  if (!choices.ok()) return choices.status();
+  LoadedDrafters loaded;
+  if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
+    auto model = LoadDraftModel(settings, target);
+    if (!model.ok()) return model.status();
+    loaded.model = std::move(*model);
+  }
+  const DrafterEnvironment environment{target.engine().info().n_sequences, target.model()->tokenizer(),
+                                       loaded.model ? &loaded.model->model() : nullptr, settings.remember,
+                                       &target.engine()};
+  std::vector<DrafterKind> kinds = DrafterKinds();
+  kinds.push_back(RemoteKind());
+  for (const DrafterChoice& choice : *choices) {
+    auto drafter = MakeDrafter(choice, environment, kinds);
+    if (!drafter.ok()) return drafter.status();
+    loaded.drafters.push_back(std::move(*drafter));
+  }
+  return loaded;
+}
+
 Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings settings, Target& target) {
   std::unique_ptr<Speculation> speculation(new Speculation());
   auto choices = ChooseDrafters(settings);
   if (!choices.ok()) return choices.status();
   if (choices->empty()) return speculation;
-  const EngineInfo& info = target.engine().info();
-  if (info.rollback == Rollback::kNone) {
+  if (target.engine().info().rollback == Rollback::kNone) {
     speculation->why_off_ = ": the memory of this model cannot take tokens back";
     return speculation;
   }
-  if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
-    if (settings.draft_context.threads == 0) settings.draft_context.threads = target.context().threads;
-    if (Status status = speculation->LoadDraftModel(settings, target); !status.ok()) return status;
-  }
-
-  const DrafterEnvironment environment{info.n_sequences, target.model()->tokenizer(),
-                                       speculation->draft_ ? &speculation->draft_->model() : nullptr, settings.remember,
-                                       &target.engine()};
-  std::vector<DrafterKind> kinds = DrafterKinds();
-  kinds.push_back(RemoteKind());
-  std::vector<std::unique_ptr<Drafter>> drafters;
-  for (const DrafterChoice& choice : *choices) {
-    auto drafter = MakeDrafter(choice, environment, kinds);
-    if (!drafter.ok()) return drafter.status();
-    drafters.push_back(std::move(*drafter));
-    speculation->names_.push_back(choice.name);
-  }
+  const SpeculatorOptions policy = settings.policy;
+  const bool calibrate = settings.calibrate;
+  auto loaded = LoadDrafters(std::move(settings), target);
+  if (!loaded.ok()) return loaded.status();
+  speculation->draft_ = std::move(loaded->model);
+  for (const auto& drafter : loaded->drafters) speculation->names_.push_back(drafter->traits().name);
 
   const std::string key = target.key();
-  auto curve = CalibratedCostCurve(target.engine(), 0, kCalibrationBudget, MachineCachePath("cost-curves", key), key,
-                                   settings.calibrate);
+  auto curve =
+      CalibratedCostCurve(target.engine(), 0, kCalibrationBudget, MachineCachePath("cost-curves", key), key, calibrate);
   if (!curve.ok()) return curve.status();
   speculation->curve_ = fmt::format("{:.1f} ms a step; 2, 4, 8 rows cost", curve->Seconds(1, 0) * 1000);
   for (const int rows : {2, 4, 8}) {
     speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
   }
-  speculation->speculator_ = std::make_unique<Speculator>(std::move(drafters), std::move(*curve), settings.policy,
+  speculation->speculator_ = std::make_unique<Speculator>(std::move(loaded->drafters), std::move(*curve), policy,
                                                           target.engine(), Clock::Real(), target.lookahead());
   return speculation;
-}
-
-Status Speculation::LoadDraftModel(const SpeculationSettings& settings, Target& target) {
-  const EngineInfo& info = target.engine().info();
-  ModelOptions model = settings.draft_model;
-  model.kernels = target.options().kernels;
-  model.kernel_trials = target.options().kernel_trials;
-  ContextOptions context = settings.draft_context;
-  context.n_sequences = info.n_sequences;
-  // With another copy of the target, one of them may compute at any time.
-  const LlamaEngine* partner = target.replicated() ? nullptr : &target.unpadded();
-  auto loaded = LoadedDraftModel::Load(model, context, info.sequence_length, partner);
-  if (!loaded.ok()) return loaded.status();
-  draft_ = std::move(*loaded);
-  return {};
 }
 
 std::string Speculation::Description() const {

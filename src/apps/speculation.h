@@ -27,6 +27,15 @@ struct SpeculationSettings {
   bool calibrate = false;  // measure the cost curve even if a measurement is kept on disk
 };
 
+// Drafters, and the draft model that they may use.
+struct LoadedDrafters {
+  std::unique_ptr<LoadedDraftModel> model;  // null if none of them needs one; must outlive the drafters
+  std::vector<std::unique_ptr<Drafter>> drafters;
+};
+
+// The drafters that `settings` ask for.
+Result<LoadedDrafters> LoadDrafters(SpeculationSettings settings, Target& target);
+
 // The draft model with its engine, if there is one, and the drafters. Must outlive the Speculator that it gives away.
 class Speculation {
  public:
@@ -41,8 +50,6 @@ class Speculation {
 
  private:
   Speculation() = default;
-
-  Status LoadDraftModel(const SpeculationSettings& settings, Target& target);
 
   std::unique_ptr<LoadedDraftModel> draft_;
   std::unique_ptr<Speculator> speculator_;

@@ -23,6 +23,13 @@ DrafterAsking::DrafterAsking(const SpeculatorOptions& options, const std::vector
       account_(account),
       clock_(clock) {}
 
+StepOutlook DrafterAsking::With(std::span<const SequenceOutlook> sequences) const {
+  StepOutlook outlook = step_.With(sequences);
+  outlook.max_seconds = max_seconds_ - (draft_seconds_ - invested_seconds_);
+  outlook.credit_seconds = credit_seconds_;
+  return outlook;
+}
+
 int DrafterAsking::Room(const DraftableSequence& sequence) const {
   return std::min(RequestOf(sequence).n_max, sequence.room);
 }
@@ -37,8 +44,13 @@ bool DrafterAsking::Blind(const DrafterRecord& record, SeqId seq) const {
   return requests_[static_cast<size_t>(seq)].rejecting && record.traits().draws;
 }
 
+// Whether a trial may take `seconds`: trials have a small share of all time, and no request may become slower by them
+// than it may become by drafts.
 bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds) const {
-  return record.trial_seconds + seconds <= tuning_.trial_credit + options_.shadow_share * stepping_seconds_;
+  const double plain_seconds = policy_.PlainSeconds(step_.Plain());
+  return record.trial_seconds + seconds <=
+             tuning_.trial_credit * plain_seconds + options_.shadow_share * stepping_seconds_ &&
+         plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= max_seconds_;
 }
 
 void DrafterAsking::AskLookup(DrafterRecord& record) {
@@ -85,14 +97,14 @@ bool DrafterAsking::WaitPays(const DrafterRecord& record, double seconds) {
   outlooks_ = step_.plain_sequences();
   expected_.resize(sequences.size());
   for (size_t i = 0; i < sequences.size(); ++i) outlooks_[i].survival = selection_.survival(sequences[i].seq);
-  const double without = policy_.Gain(step_.With(outlooks_), 0);
+  const double without = policy_.Gain(With(outlooks_), 0);
   for (size_t i = 0; i < sequences.size(); ++i) {
     if (!MayAsk(record, sequences[i]) || record.proposals[static_cast<size_t>(sequences[i].seq)].due == 0) continue;
     ExpectDraft(record, sequences[i], 1, row_price / 2, &expected_[i]);
     if (WorthOf(expected_[i], row_price) > WorthOf(outlooks_[i].survival, row_price))
       outlooks_[i].survival = expected_[i];
   }
-  return policy_.Gain(step_.With(outlooks_), seconds) > without;
+  return policy_.Gain(With(outlooks_), seconds) > without;
 }
 
 // Fills `survival` for the draft that the drafter is expected to make. `chance` is the chance that the tokens which it
@@ -158,7 +170,7 @@ double DrafterAsking::ExpectedGain(DrafterRecord& record, int* tokens) {
     ExpectDraft(record, sequences[i], chance, row_price / 2, &expected_[i]);
     outlooks_[i].survival = expected_[i];
   }
-  *tokens = options_.always ? options_.n_max : policy_.ChooseRounds(step_.With(outlooks_), token_seconds);
+  *tokens = options_.always ? options_.n_max : policy_.ChooseRounds(With(outlooks_), token_seconds);
   if (*tokens == 0) return 0;
   for (std::vector<double>& expected : expected_) {
     if (expected.size() > static_cast<size_t>(*tokens)) expected.resize(static_cast<size_t>(*tokens));
@@ -182,7 +194,7 @@ double DrafterAsking::GainWith(const DrafterRecord* record, double row_price, do
     if (MayContinue(seq)) expected.insert(expected.begin(), there.begin(), there.end());
     outlooks_[i].survival = expected;
   }
-  return policy_.Gain(step_.With(outlooks_), seconds);
+  return policy_.Gain(With(outlooks_), seconds);
 }
 
 // The time that the drafter would need to read everything that it has not read yet of this step's sequences.
@@ -203,9 +215,11 @@ void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
     const int lag = record.Lag(sequence.seq, sequence.history);
     if (lag == 0) continue;
     const double per_token = record.read_seconds.value();
-    const int remaining = std::min(sequence.room, std::max(RequestOf(sequence).generated, tuning_.min_remaining));
+    const int generated = RequestOf(sequence).generated;
+    const int remaining = std::min(sequence.room, std::max(tuning_.typical_answer - generated, generated));
     const double earns = gain / step_.generating() * remaining * plain_seconds;
-    const bool pays = options_.always || (record.read_seconds.known() && lag * per_token <= earns);
+    const bool pays =
+        options_.always || (record.read_seconds.known() && tuning_.reading_return * lag * per_token <= earns);
     int slice = tuning_.first_slice;
     if (per_token > 0) {
       slice = std::clamp(static_cast<int>(tuning_.slice_share * plain_seconds / per_token), kMinSlice, kMaxSlice);
@@ -218,7 +232,7 @@ void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
     const double seconds =
         Timed(record, whose, [&] { record.drafter->reader()->Read(sequence.seq, sequence.history, slice); });
     record.read_seconds.Observe(seconds / slice);
-    if (!pays) record.trial_seconds += seconds;
+    (pays ? invested_seconds_ : record.trial_seconds) += seconds;
   }
 }
 

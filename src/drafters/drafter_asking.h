@@ -31,16 +31,27 @@ class DrafterAsking {
                 SpeculationAccount& account, const Clock& clock);
 
   // A step is planned: first the drafters that look things up are asked, then those that compute.
-  void BeginStep() { draft_seconds_ = 0; }
+  // The step may take `max_seconds`, drafting included, and `credit_seconds` more for each draft token that every
+  // sequence is expected to gain.
+  void BeginStep(double max_seconds, double credit_seconds) {
+    draft_seconds_ = invested_seconds_ = 0;
+    max_seconds_ = max_seconds;
+    credit_seconds_ = credit_seconds;
+  }
   void AskLookup(DrafterRecord& record);
   void AskComputing(DrafterRecord& record);
+
+  // The step with these drafts, one for each draftable sequence, and with the time that is left for it.
+  StepOutlook With(std::span<const SequenceOutlook> sequences) const;
 
   // Asks the drafter which tokens may follow the draft of `sequence` that is being verified. Replaces `tokens` by them
   // if they are more.
   void AskAhead(DrafterRecord& record, const DraftableSequence& sequence, std::vector<Token>* tokens);
 
-  // Seconds of this step that were spent on drafts, including rollbacks (AddRollback).
+  // Seconds of this step that were spent on drafts, including rollbacks (AddRollback) and reading.
   double draft_seconds() const { return draft_seconds_; }
+  // Those of them in which drafters read histories because that is expected to pay over the rest of the answer.
+  double invested_seconds() const { return invested_seconds_; }
   void AddRollback(double seconds) { draft_seconds_ += seconds; }
 
   // The step is over and took `seconds` in all; a share of this time may be spent on trials.
@@ -80,8 +91,8 @@ class DrafterAsking {
   DraftSelection& selection_;
   SpeculationAccount& account_;
   const Clock& clock_;
-  double draft_seconds_ = 0;
-  double stepping_seconds_ = 0;  // over all steps so far
+  double draft_seconds_ = 0, invested_seconds_ = 0, max_seconds_ = 0, credit_seconds_ = 0;  // of this step
+  double stepping_seconds_ = 0;                                                             // over all steps so far
 
   // Scratch.
   std::vector<Proposal*> asked_;

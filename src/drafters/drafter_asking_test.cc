@@ -73,7 +73,7 @@ class AskingTest : public testing::Test {
     const DraftableSequence sequence = {0, history_, 100};
     step_.Begin(std::span(&sequence, 1), prompts);
     selection_.Clear(0);
-    asking_->BeginStep();
+    asking_->BeginStep(/*max_seconds=*/1e9, /*credit_seconds=*/0);
     asking_->AskComputing(*record_);
     asking_->EndStep(kPlainSeconds + asking_->draft_seconds());
     return selection_.draft(0).size();

@@ -1,12 +1,15 @@
 #include "drafters/speculator.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "drafters/draft_selection.h"
 #include "drafters/drafter_asking.h"
 #include "drafters/drafter_record.h"
 #include "drafters/recent_mean.h"
 #include "drafters/speculation_account.h"
+#include "spec/pace_budget.h"
 #include "spec/policy.h"
 
 namespace outrider {
@@ -45,6 +48,7 @@ class Speculator::Impl : public LookaheadSource {
             options.tuning.policy),
         records(RecordsOf(std::move(drafters), target.info().n_sequences, options.tuning)),
         requests(static_cast<size_t>(target.info().n_sequences)),
+        pace(target.info().n_sequences, options.min_pace, options.tuning.pace),
         names(NamesOf(records)),
         account({names.begin(), names.end()}, target.info().n_sequences),
         step(target),
@@ -59,7 +63,9 @@ class Speculator::Impl : public LookaheadSource {
   SpeculationRequest& RequestOf(SeqId seq) { return requests[static_cast<size_t>(seq)]; }
   void ListTokensAhead(SeqId seq, std::vector<Token>* tokens) override;
   int RowsBegunAhead(const DraftableSequence& sequence) const;
+  void BeginAsking();
   void ChooseRows(int room);
+  double ChargedSeconds(double seconds) const;
   void LearnFrom(double seconds, const StepOutlook& plain);
 
   const SpeculatorOptions options;
@@ -70,7 +76,8 @@ class Speculator::Impl : public LookaheadSource {
   Policy policy;
   std::vector<DrafterRecord> records;
   std::vector<SpeculationRequest> requests;  // by sequence
-  const std::vector<std::string> names;      // of the drafters; statistics and answers refer to them
+  PaceBudget pace;
+  const std::vector<std::string> names;  // of the drafters; statistics and answers refer to them
   SpeculationAccount account;
   uint64_t lookahead_steps = 0;
 
@@ -81,6 +88,8 @@ class Speculator::Impl : public LookaheadSource {
   std::vector<int> draft_rows;  // by draftable sequence
   std::vector<int> committed;   // by sequence: tokens of this step
   int all_committed = 0;
+  double expected_tokens = 0;  // draft tokens of this step that are expected to be accepted
+  int all_accepted = 0;        // those that were
 
   std::vector<SequenceOutlook> outlooks;  // scratch
 };
@@ -104,6 +113,7 @@ void Speculator::Begin(SeqId seq, std::span<const Token> history, const Speculat
   request.rejecting = context.distributions;
   request.generated = 0;
   impl_->selection.Clear(seq);
+  impl_->pace.Begin(seq);
   impl_->account.BeginRequest(seq);
   request.allowed.assign(impl_->records.size(), false);
   if (!request.speculates) return;
@@ -125,9 +135,10 @@ bool Speculator::WantsHidden(SeqId seq) const {
 void Speculator::Commit(SeqId seq, const CommittedStep& step, int accepted) {
   SpeculationRequest& request = impl_->RequestOf(seq);
   impl_->all_committed += step.added;
+  impl_->all_accepted += accepted;
+  impl_->committed[static_cast<size_t>(seq)] = step.added;
   if (!request.speculates) return;
   request.generated += step.added;
-  impl_->committed[static_cast<size_t>(seq)] = step.added;
   impl_->account.AddVerified(seq, impl_->selection.draft(seq), accepted);
   impl_->selection.Clear(seq);
   for (DrafterRecord& record : impl_->records) {
@@ -148,8 +159,9 @@ void Speculator::End(SeqId seq, std::span<const Token> history, bool complete) {
 void Speculator::Plan(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others, int room) {
   impl_->step.Begin(sequences, others);
   impl_->draft_rows.assign(sequences.size(), 0);
-  impl_->all_committed = 0;
-  impl_->asking.BeginStep();
+  impl_->all_committed = impl_->all_accepted = 0;
+  impl_->expected_tokens = 0;
+  impl_->BeginAsking();
   if (sequences.empty()) return impl_->step.SetDrafts({});
   for (const DraftableSequence& sequence : sequences) impl_->selection.Clear(sequence.seq);
   for (DrafterRecord& record : impl_->records) {
@@ -159,6 +171,17 @@ void Speculator::Plan(std::span<const DraftableSequence> sequences, std::span<co
     if (record.traits().computes) impl_->asking.AskComputing(record);
   }
   impl_->ChooseRows(room);
+}
+
+// Begins to ask drafters, within the time that the planned step may take so that no request becomes slower than it may.
+void Speculator::Impl::BeginAsking() {
+  if (step.sequences().empty()) return asking.BeginStep(0, 0);
+  double affordable = std::numeric_limits<double>::infinity();
+  for (const DraftableSequence& sequence : step.sequences()) {
+    affordable = std::min(affordable, pace.Affordable(sequence.seq, step.generating()));
+  }
+  const double plain_seconds = policy.PlainSeconds(step.Plain());
+  asking.BeginStep(plain_seconds * (1 + affordable), plain_seconds * pace.Trust());
 }
 
 // Cuts the drafts down to what is worth verifying in this step.
@@ -175,10 +198,11 @@ void Speculator::Impl::ChooseRows(int room) {
       room -= draft_rows[i];
     }
   } else {
-    policy.ChooseRows(step.With(outlooks), room, draft_rows);
+    policy.ChooseRows(asking.With(outlooks), room, draft_rows);
   }
   for (size_t i = 0; i < sequences.size(); ++i) {
     if (draft_rows[i] < RequestOf(sequences[i].seq).n_min) draft_rows[i] = 0;
+    for (int row = 0; row < draft_rows[i]; ++row) expected_tokens += outlooks[i].survival[static_cast<size_t>(row)];
     selection.Cut(sequences[i].seq, draft_rows[i]);
   }
   step.SetDrafts(draft_rows);
@@ -227,15 +251,27 @@ void Speculator::ObserveStep(double seconds) {
   if (!impl.step.sequences().empty() && !impl.step.has_others()) impl.LearnFrom(seconds, plain);
 }
 
+// What drafts have to answer for, of a step that took `seconds`: not that the machine was busy with something else.
+double Speculator::Impl::ChargedSeconds(double seconds) const {
+  const StepLayout& layout = step.layout();
+  const double expected = curve.Seconds(layout.parts, step.context());
+  const bool drafted = std::any_of(draft_rows.begin(), draft_rows.end(), [](int rows) { return rows > 0; });
+  const double noise = drafted ? options.tuning.cost.max_surprise : 0;
+  const bool switched = step.alike_in_a_row() == 1 || layout.parts.size() > 1;
+  const double switches = switched ? static_cast<double>(layout.parts.size()) * curve.SwitchSeconds() : 0;
+  return std::clamp(seconds, expected * (1 - noise), expected * (1 + noise) + switches);
+}
+
 // Learns from a step without prompts that took `seconds`. `plain` is the same step without drafts.
 void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const double with_drafting = seconds + asking.draft_seconds();
   const double plain_seconds = policy.PlainSeconds(plain);
+  if (expected_tokens > 0) pace.ObserveDrafts(expected_tokens, all_accepted);
+  const double charged = ChargedSeconds(seconds) + asking.draft_seconds() - asking.invested_seconds();
   for (const DraftableSequence& sequence : step.sequences()) {
-    if (!RequestOf(sequence.seq).speculates) continue;
-    int& tokens = committed[static_cast<size_t>(sequence.seq)];
-    account.AddStep(sequence.seq, tokens, with_drafting, plain_seconds);
-    tokens = 0;
+    const int tokens = std::exchange(committed[static_cast<size_t>(sequence.seq)], 0);
+    pace.Observe(sequence.seq, step.generating(), tokens, charged / plain_seconds);
+    if (RequestOf(sequence.seq).speculates) account.AddStep(sequence.seq, tokens, with_drafting, plain_seconds);
   }
   const StepLayout& layout = step.layout();
   const bool begun_ahead = lookahead != nullptr && lookahead->LastDecodeWasBegunAhead();

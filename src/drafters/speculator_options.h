@@ -13,6 +13,7 @@ struct SpeculatorOptions {
   float p_min = 0;              // a draft ends before the first token with a lower confidence than this
   bool join = true;             // a draft that is likely to be accepted completely may be continued by another drafter
   bool always = false;          // verify every draft, whatever it costs: for tests and for measuring a drafter
+  double min_pace = 0.9;        // share of its speed without drafts that a sequence keeps beside others; 0 = no limit
   double shadow_share = 0.005;  // share of the time for trials of drafters that compute but do not pay at present
   Tuning tuning;
 };

@@ -111,6 +111,10 @@ double CostCurve::Seconds(std::span<const int> parts, int context) const {
   return seconds;
 }
 
+bool CostCurve::Measured(int rows) const {
+  return std::any_of(points_.begin(), points_.end(), [rows](const CostPoint& point) { return point.rows == rows; });
+}
+
 double CostCurve::SwitchSeconds() const {
   return switch_seconds_ > tuning_.negligible_switch * Calibrated(1) ? switch_seconds_ : 0;
 }

@@ -49,6 +49,9 @@ class CostCurve {
   // The same for a step that is computed in parts of so many rows each, one after the other.
   double Seconds(std::span<const int> parts, int context) const;
 
+  // Whether the calibration has measured steps of so many rows.
+  bool Measured(int rows) const;
+
   // The extra time, in sum, of the first steps after a switch to another shape; 0 if it is negligible.
   double SwitchSeconds() const;
 

@@ -43,6 +43,7 @@ void Policy::BeginOptions(const StepOutlook& step) {
   }
   rows_.insert(rows_.end(), other, step.others.end());
   drafted_.assign(step.sequences.size(), 0);
+  expected_.assign(step.sequences.size(), 0);
   tokens_so_far_ = 0;
   risks_.resize(std::max(risks_.size(), step.sequences.size()));
   for (Risk& risk : risks_) {
@@ -55,6 +56,7 @@ void Policy::BeginOptions(const StepOutlook& step) {
 void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   ++rows_[place_[which]].rows;
   ++drafted_[which];
+  expected_[which] += step.sequences[which].survival[place];
   tokens_so_far_ += step.sequences[which].survival[place];
 }
 
@@ -91,13 +93,16 @@ void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   int rows = 0;
   for (const SequenceRows& sequence : rows_) rows += sequence.rows;
   const bool has_drafts = !options_.empty();
+  double switches = 0;
   if (has_drafts && layout_.parts.size() > 1) {
-    seconds += static_cast<double>(layout_.parts.size()) * curve_.SwitchSeconds();
+    switches = static_cast<double>(layout_.parts.size());
   } else if (has_drafts && rows != step.last_rows) {
-    seconds += 2 * curve_.SwitchSeconds() / mean_run_;
+    switches = 2 / mean_run_;  // to this shape and back, once for all steps of a run
   }
+  seconds += switches * curve_.SwitchSeconds();
   for (size_t i = 0; i < drafted_.size(); ++i) seconds += RollbackSeconds(step, i, layout_.free_rollback);
-  options_.push_back({tokens_so_far_, seconds});
+  options_.push_back(
+      {tokens_so_far_, seconds, *std::min_element(expected_.begin(), expected_.end()), !has_drafts || HasKnownShape()});
 }
 
 // options_[n] is the option with the n draft rows that survive most likely; order_[n] is the sequence whose draft has
@@ -153,12 +158,28 @@ double Policy::GainOf(size_t option, double rate) const {
   return options_[option].tokens - rate * (options_[option].seconds - options_[0].seconds);
 }
 
-size_t Policy::BestOption(double rate, const StepOutlook& step) {
+// Where it costs time to change the shape of a step, a shape that was never computed costs far more, and what it takes
+// cannot be guessed from its neighbours. So only shapes that the calibration has measured are used there.
+bool Policy::HasKnownShape() const {
+  return curve_.SwitchSeconds() == 0 ||
+         std::all_of(layout_.parts.begin(), layout_.parts.end(), [&](int rows) { return curve_.Measured(rows); });
+}
+
+// Whether the step may take so long (PaceBudget). A step without drafts always may.
+bool Policy::Affordable(size_t option, double draft_seconds, const StepOutlook& step) const {
+  const Option& chosen = options_[option];
+  return option == 0 ||
+         (chosen.known && chosen.seconds + draft_seconds <= step.max_seconds + step.credit_seconds * chosen.min_tokens);
+}
+
+size_t Policy::BestOption(double rate, double draft_seconds, const StepOutlook& step) {
   const double min_rate =
       PlainRate(step) * (1 + std::min(tuning_.min_return * (step.generating() - 1), tuning_.max_return));
   size_t best = 0;
   for (size_t option = 1; option < options_.size(); ++option) {
-    if (GainOf(option, rate) > GainOf(best, rate) && GainOf(option, min_rate) > 0) best = option;
+    if (GainOf(option, rate) > GainOf(best, rate) && GainOf(option, min_rate) > 0 &&
+        Affordable(option, draft_seconds, step))
+      best = option;
   }
   return best;
 }
@@ -175,6 +196,7 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
         curve_.Uncertainty(fixed_rows + static_cast<int>(option), fixed_rows + static_cast<int>(best), step.context);
     const double loss = gain - GainOf(option, rate);
     const double hope = gain - loss + tuning_.optimism * uncertainty * rate * options_[option].seconds;
+    if (!options_[option].known) continue;
     if (loss <= 0 || loss > credit_ || hope <= best_hope || hope - gain < tuning_.min_upside * loss) continue;
     best_hope = hope;
     trial = option;
@@ -204,7 +226,7 @@ void Policy::ChooseRows(const StepOutlook& step, int max_rows, std::span<int> ro
   std::fill(rows.begin(), rows.end(), 0);
   ListOptions(step, max_rows);
   const double rate = RateWith(step, 0);
-  size_t chosen = BestOption(rate, step);
+  size_t chosen = BestOption(rate, 0, step);
   trying_plain_ = false;
   if (step.others.empty()) {  // nothing is learned from steps with prompts
     if (step.generating() == 1) chosen = OrTrial(chosen, rate, step);
@@ -233,7 +255,7 @@ int Policy::ChooseRounds(const StepOutlook& step, double round_seconds) {
     if (!drafting) break;
     AddOption(step, static_cast<double>(round + 1) * round_seconds);
   }
-  return static_cast<int>(BestOption(RateWith(step, 0), step));
+  return static_cast<int>(BestOption(RateWith(step, 0), 0, step));
 }
 
 double Policy::Gain(const StepOutlook& step, double draft_seconds) {
@@ -241,7 +263,7 @@ double Policy::Gain(const StepOutlook& step, double draft_seconds) {
   for (const SequenceOutlook& sequence : step.sequences) max_rows += sequence.survival.size();
   ListOptions(step, static_cast<int>(max_rows));
   const double rate = RateWith(step, draft_seconds);
-  return GainOf(BestOption(rate, step), rate) - rate * draft_seconds;
+  return GainOf(BestOption(rate, draft_seconds, step), rate) - rate * draft_seconds;
 }
 
 double Policy::MinSurvival(const StepOutlook& step, double token_seconds) {

@@ -25,6 +25,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -52,6 +53,10 @@ struct StepOutlook {
   std::span<const SequenceRows> others = {};   // without a draft: prompts, mostly; in ascending order
   int context = 0;                             // mean length of the generating sequences
   int last_rows = 0;  // of the step before; 0 if it had other sequences or prompts, or was computed in several parts
+  // The step may take max_seconds, drafts that are made from now on included, and credit_seconds more for each draft
+  // token that every sequence is expected to gain (PaceBudget).
+  double max_seconds = std::numeric_limits<double>::infinity();
+  double credit_seconds = 0;
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int fixed_rows() const {
@@ -100,6 +105,8 @@ class Policy {
   // A choice of draft rows: how many of these tokens are expected to be accepted, and how long the step takes.
   struct Option {
     double tokens, seconds;
+    double min_tokens;  // of those, what the sequence with the fewest is expected to get
+    bool known;         // whether its shape has been measured, or need not have been
   };
 
   // The next token of a draft that is not among the rows yet.
@@ -124,7 +131,9 @@ class Policy {
   void ListOptions(const StepOutlook& step, int max_rows);
   void ListLevels(const StepOutlook& step, int max_rows);
   double GainOf(size_t option, double rate) const;
-  size_t BestOption(double rate, const StepOutlook& step);
+  bool HasKnownShape() const;
+  bool Affordable(size_t option, double draft_seconds, const StepOutlook& step) const;
+  size_t BestOption(double rate, double draft_seconds, const StepOutlook& step);
   size_t OrTrial(size_t best, double rate, const StepOutlook& step);
   size_t OrPlain(size_t chosen, const StepOutlook& step);
   void CountRun(const StepOutlook& step, int draft_rows);
@@ -150,7 +159,8 @@ class Policy {
   std::vector<SequenceRows> rows_;   // of the option being listed, prompts included
   std::vector<size_t> place_;        // in rows_, by generating sequence
   std::vector<int> drafted_;         // of the option being listed, by generating sequence
-  double tokens_so_far_ = 0;         // of the option being listed: draft tokens expected to be right
+  std::vector<double> expected_;     // likewise: draft tokens expected to be right
+  double tokens_so_far_ = 0;         // their sum
   std::vector<Risk> risks_;          // by generating sequence, filled as far as it was asked for
   std::vector<SequenceRows> plain_;  // scratch of PlainSeconds
   StepLayout layout_;

@@ -24,8 +24,8 @@ struct CostTuning {
   double forgetting_in_new_context = 0.25;  // the same share when sequences reach a length that was never measured
   double bump_prior = 16;                   // steps of one width until its own deviation counts half
   double bump_half_life = 100;              // steps of that width until an observation of it counts half
-  double age_half_life = 1000;     // steps of any width until it does, so that expensive widths are tried again
-  double negligible_switch = 0.4;  // share of a step of one row: measured switch costs below it are noise
+  double age_half_life = 1000;      // steps of any width until it does, so that expensive widths are tried again
+  double negligible_switch = 0.15;  // share of a step of one row: measured switch costs below it are noise
 };
 
 // AcceptanceModel: what is assumed about a new drafter, as means and variances of log odds.
@@ -75,10 +75,23 @@ struct PolicyTuning {
   int max_plain_interval = 256;   // steps
 };
 
+// PaceBudget: how much slower than plain decoding a request may become in the worst case.
+struct PaceTuning {
+  double min_pace = 0.986;       // share of the speed of plain decoding that a request alone keeps
+  double judged_tokens = 64;     // tokens over which it keeps it: the allowance of so many is there from the beginning
+  double max_stake = 0.5;        // share of its account that a sequence may lose in one step
+  double first_trust = 0.5;      // share of the expected draft tokens that is relied on before anything is known
+  double trust_prior = 8;        // expected tokens until what was observed counts half
+  double trust_half_life = 200;  // expected tokens until an observation counts half
+  double max_trust = 0.97;       // never rely on all of them
+  double max_savings = 12;       // plain steps: limit of the gains that may be lost again
+  double max_debt = 0.5;  // plain steps: limit of the losses (by a machine that became slower) that are made up for
+};
+
 // Asking drafters that cost time: draft models and draft servers.
 struct AskingTuning {
-  int trial_tokens = 3;        // tokens that an unprofitable drafter is asked for in a trial
-  double trial_credit = 0.02;  // seconds that trials may take before the time share has earned them
+  int trial_tokens = 3;     // tokens that an unprofitable drafter is asked for in a trial
+  double trial_credit = 1;  // plain steps that trials may take before the time share has earned them
   double min_joint_survival =
       0.7;                   // a draft that survives to its end with this chance may be continued by another drafter
   int first_slice = 64;      // tokens of a history that a drafter reads per step until reading has been timed
@@ -86,20 +99,23 @@ struct AskingTuning {
   double rollback_forgetting = 0.002;  // share per step by which the measured costs of saving and restoring fade, so
                                        // that drafts which once seemed too dear are tried again
   int settled_steps = 3;               // where a switch costs something: steps of one shape before they are measured
-  double max_wait = 0.4;    // share of the longest wait that would pay, as only the beginning of a draft arrives
-  int min_remaining = 16;   // tokens that an answer is expected to go on for, at least
-  double mean_window = 32;  // values over which drafting times are averaged
+  double max_wait = 0.4;  // share of the longest wait that would pay, as only the beginning of a draft arrives
+  int typical_answer =
+      100;  // tokens: while an answer is shorter, it is expected to become so long, later twice as long
+  double reading_return = 6;  // reading a history must promise so many times the time that it takes
+  double mean_window = 32;    // values over which drafting times are averaged
 };
 
 struct Tuning {
   CostTuning cost;
   AcceptanceTuning acceptance;
   PolicyTuning policy;
+  PaceTuning pace;
   AskingTuning asking;
 };
 
-// Calls visit(name, number) for each number of a Tuning that can be halved and doubled (all but max_claim, which is a
-// probability near 1); a number is a double& or an int&.
+// Calls visit(name, number) for each number of a Tuning that can be halved and doubled (all but max_claim and min_pace,
+// which are shares near 1); a number is a double& or an int&.
 template <typename Visit>
 void VisitNumbers(Tuning& tuning, Visit visit) {
   CostTuning& cost = tuning.cost;
@@ -149,6 +165,15 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
   visit("policy.min_plain_interval", policy.min_plain_interval);
   visit("policy.max_plain_interval", policy.max_plain_interval);
 
+  PaceTuning& pace = tuning.pace;
+  visit("pace.judged_tokens", pace.judged_tokens);
+  visit("pace.max_stake", pace.max_stake);
+  visit("pace.first_trust", pace.first_trust);
+  visit("pace.trust_prior", pace.trust_prior);
+  visit("pace.trust_half_life", pace.trust_half_life);
+  visit("pace.max_savings", pace.max_savings);
+  visit("pace.max_debt", pace.max_debt);
+
   AskingTuning& asking = tuning.asking;
   visit("asking.trial_tokens", asking.trial_tokens);
   visit("asking.trial_credit", asking.trial_credit);
@@ -158,7 +183,8 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
   visit("asking.rollback_forgetting", asking.rollback_forgetting);
   visit("asking.settled_steps", asking.settled_steps);
   visit("asking.max_wait", asking.max_wait);
-  visit("asking.min_remaining", asking.min_remaining);
+  visit("asking.typical_answer", asking.typical_answer);
+  visit("asking.reading_return", asking.reading_return);
   visit("asking.mean_window", asking.mean_window);
 }
 
