@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/kernel_set.h"
+#include "kernels/layout.h"
 #include "kernels/operation.h"
 #include "kernels/plugin.h"
 
@@ -301,8 +302,8 @@ int main(int argc, char** argv) {
   }
   const bool everything = options.types.empty() && options.cells.empty();
   if (everything) {
-    options.types = {GGML_TYPE_Q4_0, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,  GGML_TYPE_Q6_K,
-                     GGML_TYPE_Q4_1, GGML_TYPE_Q5_K, GGML_TYPE_IQ4_NL};
+    const auto types = TypesWithLayout();
+    options.types.assign(types.begin(), types.end());
     options.cells = {128, 1024, 4096};
   }
   if (options.rows.empty()) options.rows = {1, 2, 4, 8, 16, 128};

@@ -12,7 +12,8 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 NearestStateDrafter::NearestStateDrafter(int n_sequences)
-    : Drafter({.name = "nearest-state", .reads_hidden = true}), rows_(static_cast<size_t>(n_sequences)) {}
+    : Drafter({.name = "nearest-state", .computes = true, .reads_hidden = true}),
+      rows_(static_cast<size_t>(n_sequences)) {}
 
 void NearestStateDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext&) {
   rows_[static_cast<size_t>(seq)].clear();
@@ -43,11 +44,13 @@ void NearestStateDrafter::Propose(std::span<Proposal*> proposals) {
         nearest = &row;
     }
     if (nearest == nullptr) continue;
+    const float confidence = 1 / (1 + static_cast<float>(Distance(nearest->state, rows.back().state)));
+    double survival = 1;
     for (auto at = static_cast<size_t>(nearest->pos) + 2; at < proposal->history.size(); ++at) {
-      if (proposal->draft.size() >= proposal->max_tokens) break;
-      const float confidence = 1 / (1 + static_cast<float>(Distance(nearest->state, rows.back().state)));
-      if (confidence < proposal->p_min) break;
+      if (proposal->draft.size() >= proposal->max_tokens || confidence < proposal->p_min) break;
+      if (survival < proposal->min_survival) break;
       proposal->draft.tokens.push_back({proposal->history[at], confidence});
+      survival *= confidence;
     }
   }
 }

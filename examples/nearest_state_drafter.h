@@ -1,7 +1,8 @@
 // The worked example of docs/ADDING_A_DRAFTER.md: a drafter that reads the target's hidden states, in two files.
 //
 // It drafts what followed the row whose hidden state was most like that of the last row: a lookup by meaning instead of
-// by words. A toy as a drafter, but complete as an example.
+// by words. It compares all rows of the text, which takes longer than a lookup may, so it is a drafter that computes.
+// It drafts too little to be useful, but it is complete as an example.
 #pragma once
 
 #include <memory>

@@ -99,6 +99,42 @@ TEST(NearestStateDrafterTest, RepetitionsAreDraftedAndTheAnswersStayTheSame) {
   }
 }
 
+TEST(NearestStateDrafterTest, StopsWhereItIsToldTo) {
+  FakeTokenizer tokenizer;
+  FakeEngine engine(SmallEngine(), FakeEngine::Hashing(258));
+  DrafterEnvironment environment{1, tokenizer};
+  environment.target = &engine;
+  auto drafter = MakeDrafter({"nearest-state", {}}, environment, {NearestStateKind()});
+  ASSERT_TRUE(drafter.ok()) << drafter.status().message();
+  // The newest token, 'p', followed another one before: what came next is drafted, with a confidence below 1.
+  const std::vector<Token> history = {'x', 'p', 'q', 'r', 's', 't', 'y', 'p'};
+  Batch batch;
+  for (Pos pos = 0; pos + 1 < static_cast<Pos>(history.size()); ++pos)
+    batch.Add({history[static_cast<size_t>(pos)], pos, 0, false, true});
+  ASSERT_TRUE(engine.Decode(batch).ok());
+  (*drafter)->Begin(0, history, {});
+  (*drafter)->Commit(0, {history, 1, {0, batch.size(), &engine, 0}});
+  const auto draft = [&](int max_tokens, float p_min, double min_survival) {
+    Proposal proposal;
+    proposal.seq = 0;
+    proposal.history = history;
+    proposal.max_tokens = max_tokens;
+    proposal.p_min = p_min;
+    proposal.min_survival = min_survival;
+    Proposal* asked[] = {&proposal};
+    (*drafter)->Propose(asked);
+    return proposal.draft.tokens;
+  };
+  const std::vector<DraftToken> all = draft(16, 0, 0);
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all[0].token, 'q');
+  const float confidence = all[0].confidence;
+  ASSERT_LT(confidence, 1);
+  EXPECT_EQ(draft(4, 0, 0).size(), 4u);
+  EXPECT_EQ(draft(16, confidence + 0.01f, 0).size(), 0u);
+  EXPECT_EQ(draft(16, 0, confidence * confidence * 0.99).size(), 3u) << "the third makes it too unlikely";
+}
+
 TEST(NearestStateDrafterTest, ReadsARealModel) {
   ModelOptions options;
   options.path = std::string(OUTRIDER_MODELS_DIR) + "/smollm2-draft-16m.gguf";

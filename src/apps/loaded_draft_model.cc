@@ -15,7 +15,8 @@ Result<std::unique_ptr<LoadedDraftModel>> LoadedDraftModel::Load(ModelOptions mo
     context.context_tokens = context.n_sequences * (trained > 0 ? std::min(sequence_length, trained) : sequence_length);
   }
   context.max_outputs = context.n_sequences;
-  context.device_snapshots = false;  // they roll back within a batch, but a draft is made with one batch per token
+  // Off: snapshots only undo rows of the last batch, and a draft takes one batch per token.
+  context.device_snapshots = false;
   auto engine = LlamaEngine::Create(*model, context, share_threads_with);
   if (!engine.ok()) return Status(engine.status().code(), "draft model: " + engine.status().message());
   if ((*engine)->info().rollback == Rollback::kNone) {

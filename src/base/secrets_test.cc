@@ -33,8 +33,8 @@ TEST(SecretsTest, OneBitMakesStringsOfEqualLengthUnequal) {
   EXPECT_FALSE(ConstantTimeEquals("aabb", "bbaa")) << "two differences must not cancel each other out";
 }
 
-// The time cannot be tested reliably, but that the loop runs over all of the first string can: a shorter second string
-// is read again from its beginning, never past its end (the sanitizers look).
+// That the time does not depend on the contents cannot be tested reliably. Here strings of unequal length, of which one
+// is the beginning of the other, must be unequal; and the sanitizers see a read past the end of the shorter one.
 TEST(SecretsTest, LengthsMayDifferInAnyWay) {
   for (size_t a = 0; a < 20; ++a) {
     for (size_t b = 0; b < 20; ++b) {

@@ -102,7 +102,7 @@ void ChatStream::AddNew(const ChatMessage& now, bool last, std::vector<ChatDelta
   Extend(ChatDelta::Kind::kContent, Added(message_.content, now.content), deltas);
   for (size_t i = 0; i < now.tool_calls.size(); ++i) {
     const ToolCall& call = now.tool_calls[i];
-    // A name may still grow until its arguments begin; one that never came makes no call.
+    // The name may still grow until the arguments begin. A call whose name never arrives is not sent.
     const bool name_complete = !call.arguments.empty() || i + 1 < now.tool_calls.size() || last;
     if (call.name.empty() || !name_complete) break;
     const int index = static_cast<int>(i);

@@ -14,12 +14,13 @@ namespace {
 // thousand the stack overflows.
 constexpr int kMaxNesting = 256;
 
-// An upper bound for how deeply values nest in `text`, wherever in it they begin, strings in double or single quotes or
-// neither. Follows all readings at once: for each state of a reader, the deepest that one in this state can be.
+// Whether values may nest more deeply than kMaxNesting in `text`. It is not known where in the text a parser begins to
+// read values, and whether it takes single quotes for the quotes of a string. So each of the variables is one state
+// that a parser can be in, and has the greatest depth that a parser in this state can have reached.
 bool NestsTooDeeply(const std::string& text) {
-  constexpr int kNobody = -1;
-  int outside = 0;                               // readers of values; one may begin anywhere
-  int in_double = kNobody, in_single = kNobody;  // inside a string
+  constexpr int kNobody = -1;                    // no parser can be in this state
+  int outside = 0;                               // of strings; never kNobody, because a parser may begin anywhere
+  int in_double = kNobody, in_single = kNobody;  // inside a string, by its quotes
   int after_backslash_double = kNobody, after_backslash_single = kNobody;
   for (const char c : text) {
     const int escaped_double = std::exchange(after_backslash_double, kNobody);
@@ -35,7 +36,7 @@ bool NestsTooDeeply(const std::string& text) {
       const int leaving = std::exchange(in_double, outside);
       outside = std::max(leaving, 0);
     } else if (c == '\'') {
-      // Not a quote in JSON, so those outside may also stay there.
+      // In JSON this is not a quote, so a parser may also stay outside.
       const int leaving = std::exchange(in_single, outside);
       outside = std::max(leaving, outside);
     }

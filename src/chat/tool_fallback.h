@@ -23,8 +23,8 @@ extern const char* const kToolTemplate;  // Jinja
 // CheckChatInput.
 Json WriteToolsAsText(const Json& messages, const std::vector<ChatTool>& tools);
 
-// GBNF of one call, or of one or more if `parallel`, from the opening tag to the closing one. The answer ends there:
-// small models that may write on after a call do so. Throws what llama-common throws.
+// GBNF of one call, or of one or more if `parallel`, from the opening tag to the closing one. It allows no text after
+// the last call, because small models would go on to write some. Throws what llama-common throws.
 std::string ToolCallGrammar(const std::vector<ChatTool>& tools, bool parallel);
 
 inline constexpr const char* kToolCallTrigger = "<tool_call>";  // where the grammar begins

@@ -1,5 +1,5 @@
-// The registry: which drafters there are, by name, with their parameters. Adding one is a file and a line in
-// registry.cc (docs/ADDING_A_DRAFTER.md).
+// The registry: which drafters there are, by name, with their parameters. Adding one is a header, a source file and a
+// line in registry.cc (docs/ADDING_A_DRAFTER.md).
 #pragma once
 
 #include <functional>

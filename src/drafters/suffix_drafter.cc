@@ -143,12 +143,6 @@ void SuffixDrafter::End(SeqId seq, std::span<const Token> history, bool complete
   memory_->Absorb(kAbsorbedAtEnd);
 }
 
-size_t SuffixDrafter::running_bytes() const {
-  size_t sum = 0;
-  for (const Sequence& sequence : sequences_) sum += sequence.own.bytes();
-  return sum;
-}
-
 // Brings the sequence's tree and cursors up to the end of `history`. Returns the trees of its owner's past requests.
 SuffixMemory::Generations SuffixDrafter::Read(Sequence& sequence, std::span<const Token> history) {
   SuffixTree& own = sequence.own;

@@ -33,7 +33,6 @@ class SuffixDrafter final : public Drafter {
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
 
   size_t remembered_bytes() const { return memory_ ? memory_->bytes() : 0; }  // of past requests
-  size_t running_bytes() const;                                               // of the sequences' own texts
 
  private:
   // The place of a sequence's end in a tree of its owner's past requests.

@@ -52,6 +52,7 @@ struct EngineInfo {
   int max_batch = 0;        // rows one Decode takes
   int micro_batch = 0;      // rows computed at once: a wider batch takes as long as several of these
   int max_outputs = 0;      // rows of one Decode that may want logits
+  Pos memory_block = 0;     // attention reads the memory in blocks of so many tokens; 0 = token by token
   Rollback rollback = Rollback::kDropCells;
   int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
   bool remembers = false;    // a running state: there is memory for the states that Remember() keeps

@@ -5,10 +5,9 @@
 
 namespace outrider {
 
-PaddedEngine::PaddedEngine(Engine& engine, int rows, Pos memory_block)
+PaddedEngine::PaddedEngine(Engine& engine, int rows)
     : engine_(engine),
       rows_(std::min({rows, engine.info().max_batch, engine.info().micro_batch, engine.info().max_outputs})),
-      memory_block_(memory_block),
       info_(engine.info()) {
   assert(info_.rollback == Rollback::kDropCells && "padding could not be taken back");
   info_.sequence_length -= rows_;
@@ -43,7 +42,8 @@ void PaddedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout
 // How many of the next `rows` rows of a sequence, the first of which is at `pos`, are computed in one part: as many as
 // fit, and only rows that use the same number of memory blocks as they would use as the first row of a part.
 int PaddedEngine::PartLength(Pos pos, int rows) const {
-  const auto blocks = [this](Pos first) { return (first + rows_ - 1) / memory_block_; };  // padding included
+  const Pos block = std::max(1, info_.memory_block);
+  const auto blocks = [&](Pos first) { return (first + rows_ - 1) / block; };  // padding included
   int length = 1;
   while (length < rows_ && length < rows && blocks(pos + length) == blocks(pos)) ++length;
   return length;

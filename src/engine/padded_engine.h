@@ -19,11 +19,10 @@ namespace outrider {
 
 class PaddedEngine : public Engine {
  public:
-  static constexpr int kRows = 8;           // where wider batches begin to cost on a GPU
-  static constexpr Pos kMemoryBlock = 256;  // libllama's
+  static constexpr int kRows = 8;  // where wider batches begin to cost on a GPU
 
   // Each sequence of `engine` gives up `rows` tokens of its length to the padding.
-  explicit PaddedEngine(Engine& engine, int rows = kRows, Pos memory_block = kMemoryBlock);
+  explicit PaddedEngine(Engine& engine, int rows = kRows);
 
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
@@ -33,6 +32,7 @@ class PaddedEngine : public Engine {
   void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const override;
   Pos Length(SeqId seq) const override { return engine_.Length(seq); }
   Pos TruncateTo(SeqId seq, Pos length) override { return engine_.TruncateTo(seq, length); }
+  Pos TruncatedLength(SeqId seq, Pos length) const override { return engine_.TruncatedLength(seq, length); }
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override { return engine_.SaveSequence(seq); }
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
 
@@ -42,7 +42,6 @@ class PaddedEngine : public Engine {
 
   Engine& engine_;
   const int rows_;
-  const Pos memory_block_;
   EngineInfo info_;
   Batch part_;
   RowValues logits_, hidden_;

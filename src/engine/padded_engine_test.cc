@@ -21,6 +21,7 @@ EngineInfo Info() {
   info.max_batch = 32;
   info.micro_batch = 32;
   info.max_outputs = 32;
+  info.memory_block = kBlock;
   info.exactness = "it depends";
   return info;
 }
@@ -62,7 +63,7 @@ std::vector<float> Copy(std::span<const float> logits) {
 // Logits of every row of `tokens`, decoded one by one.
 std::vector<std::vector<float>> OneByOne(const std::vector<Token>& tokens) {
   ShapeDependentEngine engine;
-  PaddedEngine padded(engine, 8, kBlock);
+  PaddedEngine padded(engine, 8);
   std::vector<std::vector<float>> logits;
   for (size_t i = 0; i < tokens.size(); ++i) {
     Batch batch;
@@ -78,7 +79,7 @@ RC_GTEST_PROP(PaddedEngineTest, TheShapeOfABatchDoesNotShow, ()) {
   const auto tokens = *rc::gen::container<std::vector<Token>>(60, rc::gen::inRange<Token>(0, kVocabulary));
   const auto expected = OneByOne(tokens);
   ShapeDependentEngine engine;
-  PaddedEngine padded(engine, 8, kBlock);
+  PaddedEngine padded(engine, 8);
   const int steps = *rc::gen::inRange(1, 20);
   for (int step = 0; step < steps; ++step) {
     Batch batch;
@@ -117,7 +118,7 @@ TEST(PaddedEngineTest, WithoutPaddingTheShapeShows) {
 
 TEST(PaddedEngineTest, PaddingFitsAtTheEndOfTheContext) {
   ShapeDependentEngine engine;
-  PaddedEngine padded(engine, 8, kBlock);
+  PaddedEngine padded(engine, 8);
   EXPECT_EQ(padded.info().sequence_length, 92);
   EXPECT_EQ(padded.info().exactness, "");
   for (Pos pos = 0; pos < 92; ++pos) {
@@ -130,7 +131,7 @@ TEST(PaddedEngineTest, PaddingFitsAtTheEndOfTheContext) {
 
 TEST(PaddedEngineTest, AFailureIsPassedOn) {
   ShapeDependentEngine engine;
-  PaddedEngine padded(engine, 8, kBlock);
+  PaddedEngine padded(engine, 8);
   engine.FailWhile([](const Batch& batch) { return batch.rows()[0].seq == 1; });
   Batch batch;
   batch.Add({1, 0, 0, true});
@@ -143,7 +144,7 @@ TEST(PaddedEngineTest, AFailureIsPassedOn) {
 
 TEST(PaddedEngineTest, ASavedSequenceMustLeaveRoomForThePadding) {
   ShapeDependentEngine engine;
-  PaddedEngine padded(engine, 8, kBlock);
+  PaddedEngine padded(engine, 8);
   Batch batch;
   for (Pos pos = 0; pos < 30; ++pos) batch.Add({3, pos, 0, false});
   ASSERT_TRUE(padded.Decode(batch).ok());

@@ -18,12 +18,6 @@ constexpr size_t kWindow = 4;                            // new tokens with whic
 constexpr size_t kMinAhead = 2;     // new tokens with which it begins later; one alone would save no step
 constexpr size_t kMaxMissing = 32;  // missing tokens that a replica may decode together with rows ahead
 
-size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
-  const size_t shorter = std::min(a.size(), b.size());
-  const auto begin = a.begin(), end = begin + static_cast<std::ptrdiff_t>(shorter);
-  return static_cast<size_t>(std::mismatch(begin, end, b.begin()).first - begin);
-}
-
 bool OneSequence(const Batch& batch) {
   return batch.rows().front().seq == batch.rows().back().seq;
 }
@@ -131,6 +125,12 @@ class ReplicatedEngine::Replica {
 
   Pos first_pos() const { return first_pos_; }  // of the rows it was given last
   std::span<const Token> memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
+
+  // Only for idle replicas.
+  void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
+    assert(!running());
+    engine_.LayOut(step, layout);
+  }
 
   // Logits of one of the rows that it was given last.
   std::span<const float> Logits(int row) { return engine_.Logits(rows_[static_cast<size_t>(row)]); }
@@ -275,7 +275,7 @@ ReplicatedEngine::Replica& ReplicatedEngine::ChooseIdle(const Batch& batch) {
 }
 
 // Lets an idle replica begin with the tokens that are expected after `batch`, as soon as they are worth a step: when
-// there are kWindow new tokens, or at min_missing kMinAhead when half of a usual step's time has passed. A replica that
+// there are kWindow new tokens, or only kMinAhead of them when half of a usual step's time has passed. A replica that
 // misses many tokens reads these first, without rows ahead.
 void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   const SeqId seq = batch.rows().front().seq;
@@ -320,13 +320,10 @@ std::span<const float> ReplicatedEngine::Logits(int row) {
   return serving_->Logits(first_row_ + row);
 }
 
-// A replica cannot be asked for its layout while its thread computes. One part is right for steps of one sequence, and
-// only for these replicas are useful.
+// A replica cannot be asked for its layout while its thread computes. The one that served the last step never does
+// between two steps.
 void ReplicatedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
-  int rows = 0;
-  for (const SequenceRows& sequence : step) rows += sequence.rows;
-  layout->parts.assign(1, rows);
-  layout->free_rollback = StepLayout::kAllRows;
+  (serving_ != nullptr ? *serving_ : *replicas_.front()).LayOut(step, layout);
 }
 
 Status ReplicatedEngine::ProvideHidden(std::span<const int>) {

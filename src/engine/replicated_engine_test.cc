@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/fake_engine.h"
+#include "engine/padded_engine.h"
 
 namespace outrider {
 namespace {
@@ -114,6 +115,21 @@ class ReplicatedEngineTest : public testing::Test {
   GatedEngine first, second;
   ReplicatedEngine engine{{&first, &second}};
 };
+
+TEST(ReplicatedPaddedEngineTest, AStepIsLaidOutAsTheReplicasComputeIt) {
+  EngineInfo info = Info();
+  info.memory_block = 64;
+  FakeEngine first(info, FakeEngine::Hashing(kVocabulary)), second(info, FakeEngine::Hashing(kVocabulary));
+  PaddedEngine padded_first(first, 4), padded_second(second, 4);
+  ReplicatedEngine engine({&padded_first, &padded_second});
+  const std::vector<SequenceRows> step = {{0, 5}, {1, 1}};
+  StepLayout layout;
+  engine.LayOut(step, &layout);
+  EXPECT_EQ(layout.parts, std::vector<int>({4, 4, 4}));
+  ASSERT_TRUE(engine.Decode(Rows(engine, {7, 8, 9}, 1)).ok());
+  engine.LayOut(step, &layout);
+  EXPECT_EQ(layout.parts, std::vector<int>({4, 4, 4}));
+}
 
 TEST_F(ReplicatedEngineTest, WhatComesNextIsBegunBeforeTheStepIsOver) {
   const std::vector<Token> draft(truth.begin(), truth.begin() + 3), ahead(truth.begin() + 3, truth.begin() + 9);

@@ -15,15 +15,15 @@ SnapshotStore::SnapshotStore(int n_sequences, size_t budget)
 Snapshot* SnapshotStore::BeforeDraft(SeqId seq, Pos length) {
   Sequence& sequence = SequenceOf(seq);
   Snapshot& snapshot = sequence.before_draft;
-  if (snapshot.life == sequence.life && snapshot.length == length) return nullptr;
+  if (snapshot.epoch == sequence.epoch && snapshot.length == length) return nullptr;
   snapshot.seq = seq;
   snapshot.length = length;
-  snapshot.life = sequence.life;
+  snapshot.epoch = sequence.epoch;
   return &snapshot;
 }
 
 void SnapshotStore::DropBeforeDraft(SeqId seq) {
-  SequenceOf(seq).before_draft.life = 0;
+  SequenceOf(seq).before_draft.epoch = 0;
 }
 
 // False also if the new snapshot would be the next one to be dropped.
@@ -37,7 +37,7 @@ bool SnapshotStore::WorthKeeping(SeqId seq, Pos length, size_t bytes) const {
 void SnapshotStore::Keep(SeqId seq, Pos length, std::vector<uint8_t> state) {
   Sequence& sequence = SequenceOf(seq);
   sequence.kept_bytes += state.size();
-  sequence.kept.push_back({seq, length, sequence.life, std::move(state)});
+  sequence.kept.push_back({seq, length, sequence.epoch, std::move(state)});
   while (sequence.kept_bytes > share_) {
     const auto cheapest = sequence.kept.begin() + CheapestOf(sequence).place;
     sequence.kept_bytes -= cheapest->state.size();
@@ -70,7 +70,7 @@ const Snapshot* SnapshotStore::Latest(SeqId seq, Pos length) const {
     if (snapshot.length <= length) latest = &snapshot;
   }
   const Snapshot& draft = sequence.before_draft;
-  const bool usable = draft.life == sequence.life && draft.length <= length;
+  const bool usable = draft.epoch == sequence.epoch && draft.length <= length;
   return usable && (latest == nullptr || draft.length >= latest->length) ? &draft : latest;
 }
 
@@ -80,16 +80,16 @@ bool SnapshotStore::IsBeforeDraft(const Snapshot& snapshot) const {
 
 void SnapshotStore::Cut(SeqId seq, Pos length) {
   Sequence& sequence = SequenceOf(seq);
-  if (sequence.before_draft.length > length) sequence.before_draft.life = 0;
+  if (sequence.before_draft.length > length) sequence.before_draft.epoch = 0;
   while (!sequence.kept.empty() && sequence.kept.back().length > length) {
     sequence.kept_bytes -= sequence.kept.back().state.size();
     sequence.kept.pop_back();
   }
 }
 
-void SnapshotStore::BeginLife(SeqId seq) {
+void SnapshotStore::BeginEpoch(SeqId seq) {
   Cut(seq, 0);
-  ++SequenceOf(seq).life;
+  ++SequenceOf(seq).epoch;
 }
 
 }  // namespace outrider

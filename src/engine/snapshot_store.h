@@ -5,9 +5,8 @@
 // within that part. Each sequence has an equal share of the memory for these. When the share is used up, the snapshot
 // that saves the fewest tokens is dropped, so that the others are spread over long prompts.
 //
-// A snapshot belongs to a sequence, a length and a life of that sequence. A life ends when the memory of the sequence
-// is cleared or replaced; then its snapshots are not found any more. When a memory is cut, the snapshots past its end
-// are dropped.
+// A snapshot belongs to a sequence, a length and an epoch of that sequence, which ends when its memory is cleared or
+// replaced; then its snapshots are not found any more. When a memory is cut, the snapshots past its end are dropped.
 //
 // Pure bookkeeping; only the engine knows what a state consists of.
 #pragma once
@@ -23,8 +22,8 @@ namespace outrider {
 
 struct Snapshot {
   SeqId seq = -1;
-  Pos length = 0;     // tokens the state stands for
-  uint64_t life = 0;  // of its sequence; 0 = of none
+  Pos length = 0;      // tokens the state stands for
+  uint64_t epoch = 0;  // of its sequence; 0 = of none
   std::vector<uint8_t> state;
 };
 
@@ -50,15 +49,15 @@ class SnapshotStore {
   void Cut(SeqId seq, Pos length);
 
   // The memory of `seq` was cleared or replaced.
-  void BeginLife(SeqId seq);
+  void BeginEpoch(SeqId seq);
 
   size_t kept_bytes() const;  // over all sequences
 
  private:
   struct Sequence {
-    uint64_t life = 1;
-    Snapshot before_draft;       // in use if its life is the sequence's
-    std::vector<Snapshot> kept;  // of this life, ascending in length
+    uint64_t epoch = 1;
+    Snapshot before_draft;       // in use if its epoch is the sequence's
+    std::vector<Snapshot> kept;  // of this epoch, ascending in length
     size_t kept_bytes = 0;
   };
 

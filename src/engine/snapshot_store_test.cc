@@ -54,12 +54,12 @@ TEST(SnapshotStoreTest, ANewLifeKnowsNothingOfTheLast) {
   store.Keep(0, 100, Bytes(10));
   store.Keep(1, 100, Bytes(10));
   store.BeforeDraft(0, 0);
-  const uint64_t life = store.Latest(0, 100)->life;
-  store.BeginLife(0);
+  const uint64_t epoch = store.Latest(0, 100)->epoch;
+  store.BeginEpoch(0);
   EXPECT_EQ(store.Latest(0, 1000), nullptr);
   EXPECT_EQ(store.kept_bytes(), 10u);
   store.Keep(0, 100, Bytes(10));
-  EXPECT_NE(store.Latest(0, 100)->life, life);
+  EXPECT_NE(store.Latest(0, 100)->epoch, epoch);
   EXPECT_EQ(store.Latest(1, 100)->length, 100);
 }
 
@@ -107,7 +107,7 @@ RC_GTEST_PROP(SnapshotStoreTest, HoldsOnlyWhatIsStillTrue, ()) {
         store.Cut(seq, length = *rc::gen::inRange(0, length + 1));
         break;
       case 4:
-        store.BeginLife(seq);
+        store.BeginEpoch(seq);
         length = 0;
         break;
     }

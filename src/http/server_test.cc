@@ -520,7 +520,7 @@ TEST(HttpServerTest, SaysWhyItCannotListen) {
   EXPECT_NE(status.message().find(std::to_string(options.port)), std::string::npos) << status.message();
 }
 
-TEST(HttpServerTest, StoppingWaitsForAnswersUnderWay) {
+TEST(HttpServerTest, StoppingWaitsForRunningAnswers) {
   RunningServer server;
   server.house.gate.Close();
   Socket client(server.server.port());

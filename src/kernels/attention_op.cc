@@ -113,7 +113,7 @@ int CountDifferences(const uint16_t* a, const uint16_t* b, int n) {
 
 // The cells that some rows of a stream see; the same for all heads.
 struct View {
-  int n_cells;             // in the list of the row that sees the widest cells
+  int n_cells;             // in the list of the row that sees the most cells
   int seen[kTileQueries];  // by row: how many of them, from the first
   bool common;             // each row sees the first cells of that list; else each row needs a list of its own
   bool biased;

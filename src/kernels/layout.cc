@@ -3,8 +3,11 @@
 #define GGML_COMMON_DECL_C
 #include <ggml-common.h>
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 
 namespace outrider::kernels {
 namespace {
@@ -146,10 +149,10 @@ void PackBlock(const BlockRows<block_q6_K>& rows, uint8_t* to) {
   }
 }
 
-template <typename Block, typename Layout>
-void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to, int64_t block_values) {
+template <typename Block, typename Layout, int64_t kBlockValues>
+void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
   static_assert(Layout::kBytes == kTileRows * sizeof(Block), "a tile is as large as its rows");
-  const int64_t blocks = row_values / block_values;
+  const int64_t blocks = row_values / kBlockValues;
   const auto* source = static_cast<const Block*>(from);
   for (int64_t row = 0; row < rows; row += kTileRows) {
     for (int64_t b = 0; b < blocks; ++b, to += Layout::kBytes) {
@@ -158,21 +161,40 @@ void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to, in
   }
 }
 
+struct TypeLayout {
+  ggml_type type;
+  void (*pack)(const void* from, int64_t rows, int64_t row_values, uint8_t* to);
+};
+
+constexpr TypeLayout kLayouts[] = {
+    {GGML_TYPE_Q4_0, PackAll<block_q4_0, Q4_0Block, QK4_0>},
+    {GGML_TYPE_Q4_1, PackAll<block_q4_1, Q4_1Block, QK4_1>},
+    {GGML_TYPE_Q8_0, PackAll<block_q8_0, Q8_0Block, QK8_0>},
+    {GGML_TYPE_IQ4_NL, PackAll<block_iq4_nl, Iq4NlBlock, QK4_NL>},
+    {GGML_TYPE_Q4_K, PackAll<block_q4_K, Q4KBlock, QK_K>},
+    {GGML_TYPE_Q5_K, PackAll<block_q5_K, Q5KBlock, QK_K>},
+    {GGML_TYPE_Q6_K, PackAll<block_q6_K, Q6KBlock, QK_K>},
+};
+
+const TypeLayout* FindLayout(ggml_type type) {
+  const auto* const found = std::find_if(std::begin(kLayouts), std::end(kLayouts),
+                                         [type](const TypeLayout& layout) { return layout.type == type; });
+  return found != std::end(kLayouts) ? found : nullptr;
+}
+
 }  // namespace
 
+std::span<const ggml_type> TypesWithLayout() {
+  static constexpr auto kTypes = [] {
+    std::array<ggml_type, std::size(kLayouts)> types{};
+    for (size_t i = 0; i < types.size(); ++i) types[i] = kLayouts[i].type;
+    return types;
+  }();
+  return kTypes;
+}
+
 bool HasLayout(ggml_type type) {
-  switch (type) {
-    case GGML_TYPE_Q4_0:
-    case GGML_TYPE_Q4_1:
-    case GGML_TYPE_Q8_0:
-    case GGML_TYPE_IQ4_NL:
-    case GGML_TYPE_Q4_K:
-    case GGML_TYPE_Q5_K:
-    case GGML_TYPE_Q6_K:
-      return true;
-    default:
-      return false;
-  }
+  return FindLayout(type) != nullptr;
 }
 
 bool HasLayout(const ggml_tensor* weights) {
@@ -185,25 +207,9 @@ size_t TileBytes(ggml_type type, int64_t row_values) {
 }
 
 void Pack(ggml_type type, const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
-  assert(rows % kTileRows == 0);
-  switch (type) {
-    case GGML_TYPE_Q4_0:
-      return PackAll<block_q4_0, Q4_0Block>(from, rows, row_values, to, QK4_0);
-    case GGML_TYPE_Q4_1:
-      return PackAll<block_q4_1, Q4_1Block>(from, rows, row_values, to, QK4_1);
-    case GGML_TYPE_Q8_0:
-      return PackAll<block_q8_0, Q8_0Block>(from, rows, row_values, to, QK8_0);
-    case GGML_TYPE_IQ4_NL:
-      return PackAll<block_iq4_nl, Iq4NlBlock>(from, rows, row_values, to, QK4_NL);
-    case GGML_TYPE_Q4_K:
-      return PackAll<block_q4_K, Q4KBlock>(from, rows, row_values, to, QK_K);
-    case GGML_TYPE_Q5_K:
-      return PackAll<block_q5_K, Q5KBlock>(from, rows, row_values, to, QK_K);
-    case GGML_TYPE_Q6_K:
-      return PackAll<block_q6_K, Q6KBlock>(from, rows, row_values, to, QK_K);
-    default:
-      assert(false);
-  }
+  const TypeLayout* layout = FindLayout(type);
+  assert(layout != nullptr && rows % kTileRows == 0);
+  layout->pack(from, rows, row_values, to);
 }
 
 }  // namespace outrider::kernels

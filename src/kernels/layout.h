@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace outrider::kernels {
 
@@ -45,6 +46,9 @@ struct Q5KBlock {
 struct Q6KBlock {
   static constexpr size_t kNibbles = 0, kUpperBits = 2048, kPartScales = 3072, kScale = 3328, kBytes = 3360;
 };
+
+// All types that have a layout. Each instruction set has kernels for all of them (kMatmulKernels in matmul.h).
+std::span<const ggml_type> TypesWithLayout();
 
 // Whether there is a layout for this type, and for weights of this shape.
 bool HasLayout(ggml_type type);

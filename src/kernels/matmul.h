@@ -446,7 +446,7 @@ constexpr MatmulKernels::Multiply MultiplyFor() {
 }
 
 template <typename S, typename Format>
-constexpr MatmulKernels KernelsOf() {
+constexpr MatmulKernels MatmulKernelsOf() {
   return {Format::kType,
           Format::Panel::kValues,
           Format::kMaxColumns,
@@ -461,13 +461,13 @@ constexpr MatmulKernels KernelsOf() {
 // The kernels of one instruction set for all weight types.
 template <typename S>
 inline constexpr MatmulKernels kMatmulKernels[] = {
-    KernelsOf<S, Format32<S, Q4_0Weights>>(),
-    KernelsOf<S, Format32<S, Q4_1Weights>>(),
-    KernelsOf<S, Format32<S, Q8_0Weights>>(),
-    KernelsOf<S, Format32<S, Iq4NlWeights>>(),
-    KernelsOf<S, FormatQ45K<S, false>>(),
-    KernelsOf<S, FormatQ45K<S, true>>(),
-    KernelsOf<S, FormatQ6K<S>>(),
+    MatmulKernelsOf<S, Format32<S, Q4_0Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Q4_1Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Q8_0Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Iq4NlWeights>>(),
+    MatmulKernelsOf<S, FormatQ45K<S, false>>(),
+    MatmulKernelsOf<S, FormatQ45K<S, true>>(),
+    MatmulKernelsOf<S, FormatQ6K<S>>(),
 };
 
 }  // namespace outrider::kernels

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <string_view>
 
 #include "kernels/kernel_set.h"
@@ -17,8 +18,7 @@
 namespace outrider::kernels {
 namespace {
 
-const ggml_type kTypes[] = {GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q8_0, GGML_TYPE_IQ4_NL,
-                            GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
+const std::span<const ggml_type> kTypes = TypesWithLayout();
 
 std::vector<std::string> Sets() {
   std::vector<std::string> names;
@@ -79,6 +79,14 @@ double SquaredError(const std::vector<float>& values, const std::vector<double>&
 
 bool SameBits(const float* a, const float* b, size_t n) {
   return std::memcmp(a, b, n * sizeof(float)) == 0;
+}
+
+TEST(KernelSetTest, HasKernelsForEveryTypeWithALayout) {
+  EXPECT_GE(kTypes.size(), 7u);
+  for (const KernelSet* const* set = KernelSetsOfThisCpu(); *set != nullptr; ++set) {
+    EXPECT_EQ((*set)->n_matmul, static_cast<int>(kTypes.size())) << (*set)->name;
+    for (const ggml_type type : kTypes) EXPECT_NE((*set)->ForType(type), nullptr) << ggml_type_name(type);
+  }
 }
 
 TEST_P(MatmulTest, IsAsCloseToTheExactProductAsGgml) {

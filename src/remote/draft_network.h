@@ -25,8 +25,9 @@ class DraftStream {
 
   virtual bool over() const = 0;
 
-  // The server broke the protocol: ends the stream, and the server is not used for a while.
-  virtual void ReportProtocolError(const Status& status) = 0;
+  // The server broke the protocol, or does not answer: ends the stream, and the server is not used for a while.
+  // `reason` is said after the server's address in the log.
+  virtual void ReportFailure(const Status& reason) = 0;
 };
 
 class DraftNetwork {

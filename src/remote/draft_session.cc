@@ -129,6 +129,7 @@ void DraftSession::BeginDraft() {
   sent_ = 0;
   survival_ = 1;
   ended_ = false;
+  owes_answer_ = true;
 }
 
 Status DraftSession::Commit(const draft::v1::ToServer& message) {
@@ -168,6 +169,7 @@ Status DraftSession::Commit(const draft::v1::ToServer& message) {
   guesses_.erase(guesses_.begin(), guesses_.begin() + static_cast<std::ptrdiff_t>(agreed));
   if (agreed > sent_) base_ = committed_;  // some were never sent: for the client, the draft begins here
   sent_ -= std::min(sent_, agreed);
+  if (sent_ == 0) owes_answer_ = true;
   survival_ = 1;
   for (const Guess& guess : guesses_) survival_ *= guess.confidence / 255.0;
   return {};
@@ -192,12 +194,14 @@ void DraftSession::Extend(const Draft& more) {
 }
 
 // Not one message per token, because its overhead would be larger than its content. A client that has no tokens gets as
-// many as a step usually verifies, then come larger messages, and when the draft is complete, the rest.
+// many as a step usually verifies, then come larger messages, and when the draft is complete, the rest, or that there
+// are none.
 bool DraftSession::TakeProposal(draft::v1::ToClient* message) {
   const size_t size = draft_size();
-  if (phase_ != Phase::kDrafting || sent_ == size) return false;
+  if (phase_ != Phase::kDrafting || (sent_ == size && !owes_answer_)) return false;
   const bool enough = size - sent_ >= (sent_ == 0 ? kFirstMessageTokens : kMessageTokens);
   if (!enough && Wanted() > 0) return false;
+  owes_answer_ = false;
   message->Clear();
   message->set_base(static_cast<uint32_t>(base_));
   for (size_t i = sent_; i < size; ++i) {

@@ -54,7 +54,8 @@ class DraftSession {
   // Appends the tokens of `more` to the draft. If there are none, the draft is not extended any further.
   void Extend(const Draft& more);
 
-  // Makes a message of the tokens that were not sent yet, if there are enough of them; false if not.
+  // Makes a message of the tokens that were not sent yet, if there are enough of them; false if not. A client that has
+  // no tokens of the draft is always answered: by a message without tokens if the model proposes none.
   bool TakeProposal(draft::v1::ToClient* message);
 
  private:
@@ -85,6 +86,7 @@ class DraftSession {
   size_t sent_ = 0;             // tokens of the draft that were sent
   double survival_ = 1;         // of the draft: probability that all of it is right
   bool ended_ = false;          // the model proposes nothing after it
+  bool owes_answer_ = false;    // the client has no tokens of the draft, and nothing was sent since it is so
 };
 
 }  // namespace outrider

@@ -215,8 +215,8 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
     ReleaseHold();
   }
 
-  void ReportProtocolError(const Status& status) {
-    host_->Failed(status.message());
+  void ReportFailure(const Status& reason) {
+    host_->Failed(reason.message());
     Abandon();
   }
 
@@ -293,7 +293,7 @@ class GrpcStream : public DraftStream {
   bool Receive(ToClient* message, TimePoint* arrived) override { return call_->Receive(message, arrived); }
   void Wait(TimePoint deadline) override { call_->Wait(deadline); }
   bool over() const override { return call_->over(); }
-  void ReportProtocolError(const Status& status) override { call_->ReportProtocolError(status); }
+  void ReportFailure(const Status& reason) override { call_->ReportFailure(reason); }
 
  private:
   const std::shared_ptr<Call> call_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -47,6 +48,75 @@ class ForgetfulEngine : public FakeEngine {
   }
 };
 
+// Never finishes a batch until it is released.
+class HangingEngine : public ForgetfulEngine {
+ public:
+  Status Decode(const Batch& batch) override {
+    hangs = true;
+    released_.wait(false);
+    return ForgetfulEngine::Decode(batch);
+  }
+
+  void Release() {
+    released_ = true;
+    released_.notify_all();
+  }
+
+  std::atomic<bool> hangs = false;
+
+ private:
+  std::atomic<bool> released_ = false;
+};
+
+std::string AddressOf(const DraftServer& server) {
+  return fmt::format("127.0.0.1:{}", server.port());
+}
+
+// gRPC goes on to answer pings and health checks for a server whose worker hangs.
+TEST(GrpcNetworkTest, AStreamMovesFromAServerThatHangsToAnother) {
+  HangingEngine hanging;
+  ForgetfulEngine working;
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  const DraftModel hanging_model{hanging, tokenizer, filters}, working_model{working, tokenizer, filters};
+  DraftServerOptions options;
+  options.listen = "127.0.0.1:0";
+  auto first = DraftServer::Start(hanging_model, options), second = DraftServer::Start(working_model, options);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const std::unique_ptr<HangingEngine, void (*)(HangingEngine*)> release(&hanging, [](auto* e) { e->Release(); });
+  auto network = MakeGrpcNetwork({{AddressOf(**first), AddressOf(**second)}, {}});
+  ASSERT_TRUE(network.ok()) << network.status().message();
+  ManualClock clock;
+  RemoteDrafter drafter(std::move(*network), tokenizer, 1, {}, clock);
+
+  const std::vector<Token> history(20, 5);
+  Proposal proposal;
+  proposal.seq = 0;
+  proposal.history = history;
+  proposal.max_tokens = 8;
+  Proposal* asked[] = {&proposal};
+  const auto ask_until = [&](const auto& done) {
+    const TimePoint start = Clock::Real().Now();
+    while (!done() && Clock::Real().Now() - start < std::chrono::seconds(60)) {
+      drafter.Propose(asked);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return done();
+  };
+  // Each request gets the first of the servers that are connected, so this takes a while until the hanging one is.
+  while (!hanging.hangs) {
+    drafter.Begin(0, history, {});
+    ASSERT_TRUE(ask_until([&] { return hanging.hangs || !proposal.draft.empty(); }));
+    if (!hanging.hangs) drafter.End(0, history, true);
+    proposal.draft.Clear();
+  }
+  clock.Advance(std::chrono::seconds(5));
+  drafter.Propose(asked);
+  EXPECT_TRUE(proposal.draft.empty());
+  clock.Advance(std::chrono::seconds(6));
+  EXPECT_TRUE(ask_until([&] { return !proposal.draft.empty(); })) << "no drafts of the other server";
+}
+
 // Eight sequences at one draft server.
 TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
   const int commits = SoakCommits(20'000);
@@ -58,7 +128,7 @@ TEST(GrpcNetworkTest, CommitsByTheMillionDoNotMakeItGrow) {
   server_options.listen = "127.0.0.1:0";
   auto server = DraftServer::Start(model, server_options);
   ASSERT_TRUE(server.ok()) << server.status().message();
-  auto network = MakeGrpcNetwork({{fmt::format("127.0.0.1:{}", (*server)->port())}, {}});
+  auto network = MakeGrpcNetwork({{AddressOf(**server)}, {}});
   ASSERT_TRUE(network.ok()) << network.status().message();
   RemoteDrafter drafter(std::move(*network), tokenizer, kSequences, {});
 

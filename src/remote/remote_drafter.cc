@@ -34,6 +34,13 @@ constexpr int kMaxMessagesPerPoll = 32;
 // kCommitAfter of them, or when fewer than kMinAhead tokens of the draft are left after them.
 constexpr size_t kCommitAfter = 8, kMinAhead = 12;
 
+// A server that owes an answer and is silent for longer than this hangs, although its connection may still answer
+// pings. It may read the tokens of a context first, for which the slowest useful machine takes kReadingTime each,
+// beside other streams' contexts. Too short costs a busy server its streams (it reads on where it was when they come
+// back), too long leaves a request without drafts.
+constexpr Duration kMaxSilence = std::chrono::seconds(10);
+constexpr Duration kReadingTime = std::chrono::milliseconds(10);
+
 }  // namespace
 
 void RemoteDrafter::AnswerTime::Observe(double seconds) {
@@ -75,6 +82,7 @@ void RemoteDrafter::Connect(RemoteSequence& s, std::span<const Token> history) {
   s.draft.emplace(target_.vocabulary_size(), s.open.top_k() > 0);
   s.ready = false;
   s.awaited_base.reset();
+  s.silent_since.reset();
   s.sent_length = 0;
   s.context_length = history.size();
   s.open.set_length(static_cast<uint32_t>(history.size()));
@@ -83,13 +91,15 @@ void RemoteDrafter::Connect(RemoteSequence& s, std::span<const Token> history) {
   to_server_.Clear();
   *to_server_.mutable_open() = s.open;
   s.stream->Send(to_server_);
+  ExpectAnswer(s, 0);
 }
 
-// Reads the messages that have arrived. Replaces a stream that is over, or on which the server broke the protocol.
+// Reads the messages that have arrived. Replaces a stream that is over, or whose server broke the protocol or hangs.
 void RemoteDrafter::Poll(RemoteSequence& s, std::span<const Token> history) {
   if (s.stream) {
-    const Status status = ReadMessages(s, history);
-    if (!status.ok()) s.stream->ReportProtocolError(status);
+    Status status = ReadMessages(s, history);
+    if (status.ok()) status = CheckSilence(s);
+    if (!status.ok()) s.stream->ReportFailure(status);
     if (!status.ok() || s.stream->over()) s.stream.reset();
   }
   if (!s.stream && s.active) Connect(s, history);
@@ -98,6 +108,7 @@ void RemoteDrafter::Poll(RemoteSequence& s, std::span<const Token> history) {
 Status RemoteDrafter::ReadMessages(RemoteSequence& s, std::span<const Token> history) {
   TimePoint arrived;
   for (int i = 0; i < kMaxMessagesPerPoll && s.stream->Receive(&to_client_, &arrived); ++i) {
+    s.silent_since.reset();
     if (to_client_.has_ready() == s.ready) {
       return InvalidArgument(s.ready ? "the answer to Open came twice" : "a proposal before the answer to Open");
     }
@@ -121,6 +132,7 @@ Status RemoteDrafter::ReadMessages(RemoteSequence& s, std::span<const Token> his
 }
 
 void RemoteDrafter::SendContext(RemoteSequence& s, std::span<const Token> history, size_t have) {
+  ExpectAnswer(s, s.context_length - have);
   for (s.sent_length = have; s.sent_length < s.context_length;) {
     const size_t count = std::min(kMaxSliceTokens, s.context_length - s.sent_length);
     to_server_.Clear();
@@ -148,6 +160,22 @@ void RemoteDrafter::SendCommit(RemoteSequence& s, std::span<const Token> history
   if (s.draft->ahead() > 0) return;
   s.awaited_base = s.sent_length;
   s.asked_at = clock_.Now();
+  ExpectAnswer(s, 0);
+}
+
+// The server owes an answer from now on, if it does not owe one already. It has to read `tokens` first.
+void RemoteDrafter::ExpectAnswer(RemoteSequence& s, size_t tokens) {
+  if (s.silent_since) return;
+  s.silent_since = clock_.Now();
+  s.unread = tokens;
+}
+
+// An error if the server hangs.
+Status RemoteDrafter::CheckSilence(const RemoteSequence& s) const {
+  if (!s.silent_since) return {};
+  const Duration silence = clock_.Now() - *s.silent_since;
+  if (silence <= kMaxSilence + static_cast<int64_t>(s.unread) * kReadingTime) return {};
+  return Unavailable(fmt::format("has not answered for {:.0f} s", Milliseconds(silence) / 1000));
 }
 
 void RemoteDrafter::Commit(SeqId seq, const CommittedStep& step) {

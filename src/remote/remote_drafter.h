@@ -3,10 +3,12 @@
 // It is asked at every step, like a drafter that looks things up, and proposes what has arrived so far. The draft
 // server extends its draft while the target verifies the first tokens of it, so as long as the draft is right, the
 // round trip costs no time. After a wrong token, the next draft takes a while to arrive; the caller decides whether to
-// wait for it (Due).
+// wait for it (Proposal::due).
 //
 // Whatever happens to the network or the server, a request goes on: without drafts while no server can be reached, and
-// with those of another server as soon as one can. The stream to a server that breaks the protocol is ended.
+// with those of another server as soon as one can. A stream is replaced by another one, to another server if there is
+// one, when it breaks, when the server breaks the protocol, and when the server hangs: it owes an answer and has sent
+// nothing for ten seconds (longer while it has a context to read).
 #pragma once
 
 #include <memory>
@@ -49,6 +51,9 @@ class RemoteDrafter : public Drafter {
     // While a new draft is awaited: the base that it will have, and when the commit that leads to it was sent.
     std::optional<size_t> awaited_base;
     TimePoint asked_at{};
+    // While the server owes an answer: since when it has sent nothing, and how many tokens it has to read before.
+    std::optional<TimePoint> silent_since;
+    size_t unread = 0;
   };
 
   // Time from a commit to the arrival of the first tokens of a new draft: the round trip, and drafting them. Estimated
@@ -67,6 +72,8 @@ class RemoteDrafter : public Drafter {
   Status ReadMessages(RemoteSequence& s, std::span<const Token> history);
   void SendContext(RemoteSequence& s, std::span<const Token> history, size_t have);
   void SendCommit(RemoteSequence& s, std::span<const Token> history);
+  void ExpectAnswer(RemoteSequence& s, size_t tokens);
+  Status CheckSilence(const RemoteSequence& s) const;
   double Due(const RemoteSequence& s, std::span<const Token> history) const;
   static bool CommitCanWait(RemoteSequence& s, std::span<const Token> history);
 

@@ -15,17 +15,23 @@ Inbox::Inbox(int max_waiting, int n_slots)
       free_slots_(static_cast<size_t>(n_slots)) {}
 
 Status Inbox::Add(PendingRequest request) {
+  size_t waiting = 0;
+  bool full = false;
   {
     const std::lock_guard lock(mutex_);
     if (stop_until_) return Unavailable("the server is shutting down");
-    const size_t waiting = requests_.size() + taken_;
-    if (waiting >= max_waiting_ + free_slots_) {
+    waiting = requests_.size() + taken_;
+    full = waiting >= max_waiting_ + free_slots_;
+    if (full) {
       ++refused_;
-      return Status(
-          StatusCode::kResourceExhausted,
-          fmt::format("all {} slots are busy and {} requests wait already: try again later", n_slots_, waiting));
+    } else {
+      requests_.push_back(std::move(request));
     }
-    requests_.push_back(std::move(request));
+  }
+  if (full) {
+    return Status(
+        StatusCode::kResourceExhausted,
+        fmt::format("all {} slots are busy and {} requests wait already: try again later", n_slots_, waiting));
   }
   work_.notify_one();
   return {};

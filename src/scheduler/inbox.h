@@ -1,7 +1,9 @@
 // Inbox: what other threads hand to the thread that steps: requests that wait for a slot, commands to run between two
 // steps, and the order to stop.
 //
-// Thread-safe. Its lock is held for a few instructions only: nothing is computed, logged or decoded under it.
+// Thread-safe. Of its two locks, mutex_ guards the queues and is held for a few instructions only: nothing is computed,
+// logged or decoded under it. direct_ is held while a command runs on its caller's thread, which may take long; only
+// other callers of RunBetweenSteps and BeginStepping wait for it.
 #pragma once
 
 #include <condition_variable>

@@ -264,8 +264,7 @@ std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
   if (request.max_tokens == 0) return FinishReason::kLength;  // the request only asked to read the prompt into memory
   ++sequence.timings.generated_tokens;
   if (tokenizer_.EndsGeneration(drawn.token)) return FinishReason::kEndOfText;
-  const bool drafted = place < entry.draft.size() && entry.draft[place].token == drawn.token;
-  const DrafterId drafter = drafted ? entry.draft[place].source : kNoDrafter;
+  const DrafterId drafter = row < entry.accepted ? entry.draft[place].source : kNoDrafter;
   const bool stopped =
       sequence.text.Append(DescribeToken(request, tokenizer_, drawn.token, drawn.candidates,
                                          engine_.Logits(entry.logits_row + row), speculator_->name(drafter)));

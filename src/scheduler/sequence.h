@@ -50,7 +50,4 @@ struct Sequence {
   bool generating() const { return timings.generated_tokens > 0; }
 };
 
-// How many tokens at the beginning are the same.
-size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b);
-
 }  // namespace outrider

@@ -7,10 +7,6 @@
 
 namespace outrider {
 
-size_t CommonPrefix(std::span<const Token> a, std::span<const Token> b) {
-  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
-}
-
 SlotPool::SlotPool(Engine& engine, const Tokenizer& tokenizer)
     : engine_(engine), tokenizer_(tokenizer), sequences_(static_cast<size_t>(engine.info().n_sequences)) {
   for (size_t i = 0; i < sequences_.size(); ++i) sequences_[i].id = static_cast<SeqId>(i);

@@ -15,7 +15,7 @@
 namespace outrider {
 
 // `draw(row)` returns the target's token for that row; `commit(row, token)` takes it and returns whether to go on (no
-// after the end of text, a stop string, an error). Returns how many draft tokens were accepted.
+// after the end of text and if there was no token to draw). Returns how many draft tokens were accepted.
 template <typename DrawRow, typename CommitToken>
 int WalkDraft(std::span<const DraftToken> draft, DrawRow draw, CommitToken commit) {
   for (int row = 0;; ++row) {

@@ -327,7 +327,7 @@ def test_slow_senders_block_nobody_and_are_dropped_when_they_fall_silent():
             with one:
                 for _ in range(5):
                     before = drip.rounds
-                    # Long enough for all of them to be dropped, if a drip counted as silence.
+                    # Half of the timeout, five times: if a drip counted as silence, all of them would be dropped by the end.
                     eventually(lambda: drip.rounds >= before + timeout / 0.05 / 2, "bytes to drip", timeout=120)
                     assert text_of(checked(one.post(CHAT, json=GOOD[CHAT])).json())
                     assert drip.still_connected(), "answered only after slow ones had been dropped"

@@ -1,7 +1,9 @@
 """Drafting on another machine: whatever the network and the other machine do, the text stays the same and requests end."""
 
 import contextlib
+import itertools
 import random
+import signal
 import socket
 import subprocess
 import threading
@@ -59,6 +61,15 @@ class DraftServer(Process):
         self.terminate()
         code = self.wait_exit()
         assert code == 0, f"exit code {code} on SIGTERM:\n{self.log()}"
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """Its threads stand still while the block runs; its connections stay open."""
+        self.child.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.child.send_signal(signal.SIGCONT)
 
     def metrics(self) -> dict[str, float]:
         text = checked(httpx.get(f"http://127.0.0.1:{self.metrics_port}/metrics")).text
@@ -192,7 +203,7 @@ def test_bad_networks_and_a_server_that_comes_and_goes(plain):
         stack.callback(lambda: drafts.kill())
         server = stack.enter_context(remote_server(proxy.address))
         wait_until_drafting(server)
-        networks = [
+        networks = [  # on all but the two that cut connections at once, streams must be opened
             ("latency", {"latency": 0}),
             ("latency", {"latency": 5}),
             ("latency", {"latency": 20}),
@@ -206,9 +217,14 @@ def test_bad_networks_and_a_server_that_comes_and_goes(plain):
         ]
         everything = list(requests(50))
         for (kind, attributes), batch in zip(networks, (everything[i : i + 3] for i in range(0, 30, 3))):
+            wait_until_drafting(server)
+            before = drafts.metrics()["outrider_draft_streams_opened_total"]
             with proxy.toxic(kind, **attributes):
                 for prompt, fields in batch:
                     assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields), (kind, attributes)
+                if kind not in ("reset_peer", "timeout"):
+                    opened = drafts.metrics()["outrider_draft_streams_opened_total"]
+                    assert opened > before, (kind, attributes)
         stop = threading.Event()
 
         def come_and_go():
@@ -230,6 +246,26 @@ def test_bad_networks_and_a_server_that_comes_and_goes(plain):
         drafts.kill()
         drafts = DraftServer(port=port)
         wait_until_drafting(server)  # after all that it is found again
+
+
+def test_a_draft_server_that_hangs_and_goes_on_again(plain):
+    with DraftServer() as drafts, remote_server(drafts.address) as server:
+        wait_until_drafting(server)
+        with drafts.stopped():
+            asked = itertools.cycle(requests(6))
+
+            def answer_one() -> bool:
+                prompt, fields = next(asked)
+                assert text_of(server.chat(prompt, **fields)) == plain(prompt, fields)
+                return "requests go on without it" in server.log()
+
+            # Within seconds the server finds out, and meanwhile it answers.
+            eventually(answer_one, "a sentence in the log about the draft server", timeout=60)
+            prompt, fields = next(asked)
+            answer = server.chat(prompt, **fields)
+            assert text_of(answer) == plain(prompt, fields)
+            assert drafted_and_right(answer)[0] == 0
+        wait_until_drafting(server)
 
 
 def test_moves_to_another_server(plain):

@@ -39,9 +39,6 @@ class Proxy:
             for name in names:
                 self._call("DELETE", f"/proxies/{self._name}/toxics/{name}")
 
-    def enabled(self, on: bool):
-        self._call("POST", f"/proxies/{self._name}", {"enabled": on})
-
 
 @contextlib.contextmanager
 def toxiproxy():

@@ -29,11 +29,13 @@ void Check(std::string_view bytes) {
     for (int i = 0; i < ++turn % 7 && session.Wanted() > 0; ++i) {
       Draft draft;
       draft.tokens.push_back({static_cast<Token>((turn * 13 + i) % limits.vocabulary), 0.9f});
+      if (turn % 11 == 0) draft.Clear();  // the model proposes nothing
       if (turn % 5 != 0) session.Extend(draft);
     }
     draft::v1::ToClient proposal;
     if (session.TakeProposal(&proposal)) {
-      Require(proposal.tokens_size() > 0 && proposal.base() <= committed, "a draft begins in the text");
+      Require(proposal.tokens_size() > 0 || session.Wanted() == 0, "a message has tokens, or there are none to come");
+      Require(proposal.base() <= committed, "a draft begins in the text");
       Require(proposal.confidence().size() == static_cast<size_t>(proposal.tokens_size()), "each has a confidence");
     }
     return true;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kDefaultSequenceContext = 4096;
 constexpr int kOutputsPerSequence = 32;
+constexpr Pos kMemoryBlock = 256;  // libllama pads what attention reads to a multiple of this
 
 Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model) {
   if (options.n_sequences < 1 || options.n_sequences > static_cast<int>(llama_max_parallel_sequences())) {
@@ -93,6 +94,7 @@ EngineInfo DescribeEngine(const LlamaModel& model, const llama_context* context,
   info.max_batch = static_cast<int>(llama_n_batch(context));
   info.micro_batch = static_cast<int>(llama_n_ubatch(context));
   info.max_outputs = std::min(static_cast<int>(params.n_outputs_max), info.max_batch);
+  info.memory_block = kMemoryBlock;
   return info;
 }
 

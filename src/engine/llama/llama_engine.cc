@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "engine/llama/backend.h"
-#include "engine/padded_engine.h"
 
 namespace outrider {
 
@@ -19,8 +18,9 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   if (!made.ok()) return made.status();
   // Filling gaps is not possible where the additional row could not be removed completely: in a running state, in a
   // sliding window, or in a memory that sequences share.
-  const bool traceless = made->info.rollback == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0;
-  const bool fills_gaps = options.fill_gaps && traceless && !made->shared_memory;
+  const bool removable =
+      made->info.rollback == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0 && !made->shared_memory;
+  const bool fills_gaps = options.fill_gaps && removable;
   const int threads = made->threads, threads_batch = made->threads_batch;
   std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(*made), fills_gaps));
   engine->AttachThreads(threads, threads_batch, partner);
@@ -107,7 +107,7 @@ Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
     code = -1;
     reason = fmt::format(": {}", error.what());
   }
-  for (const SeqId seq : filled_) llama_memory_seq_rm(llama_get_memory(context_.get()), seq, Length(seq), -1);
+  memory_.DropFillers(filled_);
   if (code != 0) {
     if (!errors.text().empty()) reason = ": " + errors.text().substr(0, errors.text().find('\n'));
     return Internal(
@@ -211,7 +211,7 @@ void LlamaEngine::FindGaps(std::span<const SequenceRows> step) const {
       ++next;
       continue;
     }
-    const bool longer = Length(seq) / PaddedEngine::kMemoryBlock > longest / PaddedEngine::kMemoryBlock;
+    const bool longer = Length(seq) / info_.memory_block > longest / info_.memory_block;
     if (!longer && Length(seq) < info_.sequence_length) filled_.push_back(seq);
   }
 }

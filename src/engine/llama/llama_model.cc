@@ -206,7 +206,7 @@ std::string FormatParameterCount(uint64_t parameters) {
   for (const Unit& unit : {Unit{1e9, 0.5e9, 'B'}, Unit{1e6, 999.5e3, 'M'}, Unit{1e3, 1e3, 'K'}}) {
     if (count < unit.from) continue;
     const double value = count / unit.size;
-    std::string digits = fmt::format("{:.{}f}", value, value < 9.95 ? 1 : 0);
+    std::string digits = fmt::format("{:.{}f}", value, value < 99.95 ? 1 : 0);
     if (digits.ends_with(".0")) digits.resize(digits.size() - 2);
     return digits + unit.letter;
   }

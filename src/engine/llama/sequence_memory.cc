@@ -26,19 +26,23 @@ Pos SequenceMemory::TruncateTo(SeqId seq, Pos length) {
 }
 
 Pos SequenceMemory::DropCells(SeqId seq, Pos length) {
-  const Pos current = Length(seq);
-  llama_memory_t memory = llama_get_memory(context_);
-  // Cells past `current` may be there after a failed decode.
-  bool kept = length > 0 && llama_memory_seq_rm(memory, seq, std::min(length, current), -1);
-  if (kept && length < current) {
-    // Layers with a sliding window have dropped the cells before the window. Going back is only possible if the window
-    // before `length` is still complete.
-    const Pos window = llama_model_n_swa(llama_get_model(context_));
-    kept = window <= 0 || llama_memory_seq_pos_min(memory, seq) <= std::max(0, length - window);
+  const Pos kept = std::min(length, Length(seq));
+  // Even if nothing is to be dropped: after a failed decode there may be cells past the end.
+  if (kept > 0 && (kept == Length(seq) || WindowIsWhole(seq, kept)) &&
+      llama_memory_seq_rm(llama_get_memory(context_), seq, kept, -1)) {
+    return kept;
   }
-  if (kept) return std::min(current, length);
   GiveUp(seq);
   return 0;
+}
+
+// Whether everything that the token after the first `length` tokens attends to is still in memory. libllama may reuse
+// cells of a layer with a sliding window as soon as they are before the window of the newest token.
+bool SequenceMemory::WindowIsWhole(SeqId seq, Pos length) const {
+  const Pos window = llama_model_n_swa(llama_get_model(context_));
+  if (window <= 0) return true;
+  const Pos oldest = llama_memory_seq_pos_min(llama_get_memory(context_), seq);
+  return oldest >= 0 && oldest <= std::max(0, length - window);
 }
 
 // Rolls a running state back: by the backend's snapshots if they reach far enough, else to one of our copies.
@@ -65,9 +69,9 @@ Pos SequenceMemory::GoBack(SeqId seq, Pos length) {
 
 Pos SequenceMemory::TruncatedLength(SeqId seq, Pos length) const {
   const Pos current = Length(seq);
-  const bool drops = rollback_ == Rollback::kDropCells;
-  if (drops || length >= current || current - length <= undo_[static_cast<size_t>(seq)].rows)
-    return std::min(length, current);
+  if (length >= current) return current;
+  if (rollback_ == Rollback::kDropCells) return WindowIsWhole(seq, length) ? length : 0;
+  if (length > 0 && current - length <= undo_[static_cast<size_t>(seq)].rows) return length;
   const Snapshot* snapshot = snapshots_.Latest(seq, length);
   return snapshot != nullptr ? snapshot->length : 0;
 }
@@ -75,7 +79,11 @@ Pos SequenceMemory::TruncatedLength(SeqId seq, Pos length) const {
 void SequenceMemory::GiveUp(SeqId seq) {
   llama_memory_seq_rm(llama_get_memory(context_), seq, -1, -1);
   undo_[static_cast<size_t>(seq)] = {};
-  snapshots_.BeginLife(seq);
+  snapshots_.BeginEpoch(seq);
+}
+
+void SequenceMemory::DropFillers(std::span<const SeqId> sequences) {
+  for (const SeqId seq : sequences) llama_memory_seq_rm(llama_get_memory(context_), seq, Length(seq), -1);
 }
 
 void SequenceMemory::SaveState(SeqId seq) {

@@ -41,6 +41,10 @@ class SequenceMemory {
   // copy of the state.
   void AfterDecode(std::span<const BatchRow> rows, int free_rollback);
 
+  // Must be called after a decode, successful or not, that had a row which nobody asked for at the end of each of
+  // `sequences`: removes these rows.
+  void DropFillers(std::span<const SeqId> sequences);
+
  private:
   // Which rollbacks of a running state are possible with the backend's snapshots.
   struct Undo {
@@ -49,6 +53,7 @@ class SequenceMemory {
   };
 
   Pos DropCells(SeqId seq, Pos length);
+  bool WindowIsWhole(SeqId seq, Pos length) const;
   Pos GoBack(SeqId seq, Pos length);
   void GiveUp(SeqId seq);
   bool CopyState(SeqId seq, llama_state_seq_flags flags, std::vector<uint8_t>* state);

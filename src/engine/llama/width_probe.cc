@@ -21,8 +21,8 @@
 namespace outrider {
 namespace {
 
-// Small enough to take no time. The first is large enough for every kernel's tiles; the others have no whole tiles for
-// some kernels, which then take other ways.
+// Small enough to take no time. The first is large enough for every kernel's tiles. The others have no whole tiles for
+// some kernels, so that ggml computes them by other kernels.
 struct Shape {
   int64_t inputs, outputs;
 };

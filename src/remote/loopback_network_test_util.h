@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ class LoopbackNetwork : public DraftNetwork {
   void Pass() {
     ++now_;
     clock_.Advance(std::chrono::milliseconds(1));
+    if (hangs) return;
     for (size_t i = 0; i < wires_.size(); ++i) {
       const std::shared_ptr<Wire> wire = wires_[i];
       if (wire->left && !wire->batcher_knows) {
@@ -56,7 +58,8 @@ class LoopbackNetwork : public DraftNetwork {
   }
 
   bool reachable = true;
-  int protocol_errors = 0;
+  bool hangs = false;                 // the server accepts streams, but handles no messages and computes nothing
+  std::vector<std::string> failures;  // that were reported
 
  private:
   template <typename Message>
@@ -96,7 +99,7 @@ class LoopbackNetwork : public DraftNetwork {
     }
     void Wait(TimePoint) override { network.Pass(); }
     bool over() const override { return wire->over && wire->to_client.empty(); }
-    void ReportProtocolError(const Status&) override { ++network.protocol_errors; }
+    void ReportFailure(const Status& reason) override { network.failures.push_back(reason.message()); }
 
     const std::shared_ptr<Wire> wire;
     LoopbackNetwork& network;
