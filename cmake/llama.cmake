@@ -17,9 +17,10 @@ set(LLAMA_BUILD_COMMON ON CACHE BOOL "" FORCE)
 set(LLAMA_BUILD_TOOLS ON CACHE BOOL "" FORCE)
 set(LLAMA_BUILD_SERVER ON CACHE BOOL "" FORCE)
 foreach(unused LLAMA_BUILD_TESTS LLAMA_BUILD_EXAMPLES LLAMA_BUILD_APP LLAMA_BUILD_UI LLAMA_USE_PREBUILT_UI LLAMA_BUILD_IS_DEV
-        LLAMA_OPENSSL LLAMA_TOOLS_INSTALL)
+        LLAMA_TOOLS_INSTALL)
   set(${unused} OFF CACHE BOOL "" FORCE)
 endforeach()
+set(LLAMA_OPENSSL ON CACHE BOOL "" FORCE)  # downloads over https
 set(GGML_CCACHE OFF CACHE BOOL "" FORCE)  # compiler.cmake has set the launcher
 # ggml's own thread pools instead of OpenMP: one per engine, by our choice. libgomp keeps a team for every thread that ever computed,
 # and once there are more of its threads than CPUs (a warm-up on another thread is enough, or a draft model) it stops spinning at

@@ -65,8 +65,12 @@ Json ProvenanceJson(const std::vector<GeneratedToken>& tokens) {
 }
 
 Json SettingsJson(const SamplingOptions& sampling, int max_tokens) {
+  Json stages = Json::array();
+  for (const SamplingStage stage : sampling.stages) stages.push_back(NameOf(stage));
   return {{"seed", sampling.seed},
           {"temperature", sampling.temperature},
+          {"dynatemp_range", sampling.dynatemp_range},
+          {"dynatemp_exponent", sampling.dynatemp_exponent},
           {"top_k", sampling.top_k},
           {"top_p", sampling.top_p},
           {"min_p", sampling.min_p},
@@ -83,6 +87,7 @@ Json SettingsJson(const SamplingOptions& sampling, int max_tokens) {
           {"dry_allowed_length", sampling.dry_allowed_length},
           {"dry_penalty_last_n", sampling.dry_penalty_last_n},
           {"dry_sequence_breakers", sampling.dry_sequence_breakers},
+          {"samplers", std::move(stages)},
           {"max_tokens", max_tokens},
           {"n_predict", max_tokens}};
 }

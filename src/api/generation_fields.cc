@@ -24,6 +24,8 @@ constexpr double kMaxBias = 1e6;             // outweighs any logit and leaves r
 
 void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
   fields->Float("temperature", 0, 100, &sampling->temperature);
+  fields->Float("dynatemp_range", 0, 100, &sampling->dynatemp_range);
+  fields->Float("dynatemp_exponent", 0, 100, &sampling->dynatemp_exponent);
   fields->Int("top_k", -1, kMaxInt, &sampling->top_k);
   if (sampling->top_k < 0) sampling->top_k = 0;  // -1 means "all" for other servers
   fields->Float("top_p", 0, 1, &sampling->top_p);
@@ -42,6 +44,26 @@ void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
   fields->Int("dry_penalty_last_n", -1, kMaxInt, &sampling->dry_penalty_last_n);
   fields->StringOrList("dry_sequence_breakers", kMaxSequenceBreakers, &sampling->dry_sequence_breakers);
   fields->Seed("seed", &sampling->seed);
+}
+
+// "samplers": ["top_k", "temperature"], or their letters, "kt".
+void ReadStages(FieldReader* fields, SamplingOptions* sampling) {
+  constexpr size_t kMaxStages = 32;
+  if (!fields->Has("samplers")) return;
+  std::vector<std::string> names;
+  const Json& given = fields->At("samplers");
+  if (given.is_string()) {
+    for (const char letter : given.get<std::string>()) names.emplace_back(1, letter);
+  } else {
+    fields->StringOrList("samplers", kMaxStages, &names);
+  }
+  sampling->stages.clear();
+  for (const std::string& name : names) {
+    const auto stage = given.is_string() ? SamplingStageFromLetter(name[0]) : SamplingStageFromName(name);
+    if (!stage) return fields->Fail("samplers", fmt::format("'{}' is not one of this server's", name));
+    if (sampling->stages.size() == kMaxStages) return fields->Fail("samplers", "has too many entries");
+    sampling->stages.push_back(*stage);
+  }
 }
 
 // The tokens of a logit_bias entry: an id, a decimal id as text, or text that stands for all its tokens. None if there
@@ -136,11 +158,15 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   // 32 bits, so that every client can read the seed back exactly, whatever it holds numbers in.
   if (context.random_seed) request->sampling.seed = std::random_device{}();
   ReadSampling(&fields, &request->sampling);
+  ReadStages(&fields, &request->sampling);
   ReadLogitBias(&fields, context.tokenizer, &request->sampling);
 
   ReadSpeculation(&fields, &request->speculation);
   CheckDrafters(context.drafters, &fields, &request->speculation);
 
+  request->stop = context.stop;
+  request->ignore_eos = context.ignore_eos;
+  request->reuse_prefix = context.reuse_prefix;
   fields.StringOrList("stop", kMaxStopStrings, &request->stop);
   fields.Bool("ignore_eos", &request->ignore_eos);
   fields.Bool("cache_prompt", &request->reuse_prefix);
@@ -168,8 +194,7 @@ Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, Ma
     }
     break;
   }
-  request->max_tokens = asked;
-  if (context.max_tokens > 0 && (asked < 0 || asked > context.max_tokens)) request->max_tokens = context.max_tokens;
+  request->max_tokens = asked < 0 ? context.max_tokens : asked;
   return fields.status();
 }
 

@@ -21,7 +21,7 @@ enum class MaxTokensLimits {
   kFromMinusOneWithZero,  // llama.cpp's own, where 0 only puts the prompt into memory
 };
 
-// Sets request->max_tokens from the first of `names` that is present, bounded by the server's limit.
+// Sets request->max_tokens from the first of `names` that is present, else from the server's default.
 Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, MaxTokensLimits limits,
                      const ApiContext& context, GenerationRequest* request);
 

@@ -141,7 +141,7 @@ TEST(MaxTokensTest, FirstNameWinsAndTheServerBounds) {
   EXPECT_EQ(*MaxTokens("{}", -1), -1);
   EXPECT_EQ(*MaxTokens("{}", 50), 50);
   EXPECT_EQ(*MaxTokens(R"({"max_tokens": 10})", 50), 10);
-  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 100})", 50), 50);
+  EXPECT_EQ(*MaxTokens(R"({"max_tokens": 100})", 50), 100) << "the server's is a default, not a limit";
   EXPECT_EQ(*MaxTokens(R"({"max_tokens": -1})", 50), 50);
   EXPECT_EQ(*MaxTokens(R"({"max_tokens": -1})", -1), -1);
   EXPECT_EQ(*MaxTokens(R"({"max_tokens": 2147483647})", -1), 2147483647);

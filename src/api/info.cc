@@ -25,6 +25,7 @@ Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
                 {"created", context.start_time},
                 {"owned_by", "outrider"},
                 {"meta", std::move(meta)}};
+  if (!context.aliases.empty()) model["aliases"] = context.aliases;
   return {{"object", "list"}, {"data", Json::array({std::move(model)})}};
 }
 

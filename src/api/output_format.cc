@@ -58,6 +58,7 @@ Status ReadOutputFormat(const Json& body, ChatInput* input) {
 }
 
 void SetGrammar(const ChatInput& format, GenerationRequest* request) {
+  if (!format.json_schema && format.grammar.empty()) return;  // the server's default, if there is one
   request->sampling.grammar = {};
   request->sampling.grammar.text = format.json_schema ? format.json_schema->ToGrammar() : format.grammar;
 }

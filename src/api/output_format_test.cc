@@ -56,8 +56,10 @@ TEST(OutputFormatTest, SetGrammarTakesEither) {
   format.json_schema = Schema({{"type", "boolean"}});
   SetGrammar(format, &request);
   EXPECT_NE(request.sampling.grammar.text.find("true"), std::string::npos);
+  request.sampling.grammar = {};
+  request.sampling.grammar.text = "root ::= \"the server's\"";
   SetGrammar(ChatInput(), &request);
-  EXPECT_EQ(request.sampling.grammar, GrammarOptions());
+  EXPECT_EQ(request.sampling.grammar.text, "root ::= \"the server's\"") << "its default stays";
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   const Tokenizer& tokenizer = context.tokenizer;
   request->prompt = tokenizer.Tokenize(prompt->text, !BeginsWithBos(prompt->text, tokenizer), SpecialTokens::kParse);
   if (const Status status = CheckPromptFits(request->prompt.size(), context, "messages"); !status.ok()) return status;
-  request->sampling.grammar = MakeGrammar(*prompt, tokenizer);
+  // Without a format of its own a request has the server's, if there is one.
+  if (!prompt->grammar.empty()) request->sampling.grammar = MakeGrammar(*prompt, tokenizer);
   request->stop.insert(request->stop.end(), prompt->stop.begin(), prompt->stop.end());
   request->show_special = NeedsSpecialText(*prompt, tokenizer);
   return std::move(prompt->parser);

@@ -27,9 +27,13 @@ struct ApiContext {
   Pos sequence_length = 0;  // tokens a prompt and its answer have room for
   int n_slots = 1;
   SamplingOptions sampling;                // defaults that a request may override
-  int max_tokens = -1;                     // default and, if positive, upper bound of max_tokens
+  int max_tokens = -1;                     // default of max_tokens; -1 = as the context allows
   bool random_seed = true;                 // requests without a seed get a random one instead of sampling.seed
   std::vector<std::string> drafters = {};  // names; none = plain decoding
+  std::vector<std::string> aliases = {};   // more names of the model
+  std::vector<std::string> stop = {};      // default of stop
+  bool ignore_eos = false;                 // default of ignore_eos
+  bool reuse_prefix = true;                // default of cache_prompt
 };
 
 // Writes the answer to one request. Append is called for each chunk in order; the last one carries the completion. Use

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/fetch_models.h"
 #include "apps/logits_check.h"
 #include "apps/text_check.h"
 #include "apps/version.h"
@@ -121,11 +122,12 @@ Status CheckTarget(const ServeOptions& options, Target& target, bool* exact) {
 }  // namespace
 
 Status Check(ServeOptions options, bool* exact) {
-  SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kError);
+  SetLogLevel(options.log.verbose ? LogLevel::kDebug : LogLevel::kError);
   if (!options.replica.empty()) {
     return InvalidArgument(
         "outrider check is about one copy of the model; outrider serve compares them when it starts");
   }
+  if (Status status = FetchModels(options); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
   auto loaded = Target::Load(options.model, options.context, /*learn=*/false);
   if (!loaded.ok()) return loaded.status();

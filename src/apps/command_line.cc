@@ -11,13 +11,16 @@
 namespace outrider {
 namespace {
 
-constexpr std::string_view kSecretFlag = "--api-key";
+constexpr std::string_view kSecretFlags[] = {"--api-key", "--hf-token", "-hft"};
 
 // A word that may contain the flag with its value, such as --api-key=x or the value of --flags.
 std::string WithoutSecret(std::string word) {
-  const std::string with_value = std::string(kSecretFlag) + "=";
-  if (const size_t at = word.find(with_value); at != word.npos) word = word.substr(0, at) + with_value + "...";
-  return word.find(std::string(kSecretFlag) + " ") == word.npos ? word : "...";
+  for (const std::string_view flag : kSecretFlags) {
+    const std::string with_value = fmt::format("{}=", flag);
+    if (const size_t at = word.find(with_value); at != word.npos) word = word.substr(0, at) + with_value + "...";
+    if (word.find(fmt::format("{} ", flag)) != word.npos) return "...";
+  }
+  return word;
 }
 
 std::string Quoted(std::string word) {
@@ -62,7 +65,8 @@ std::string PrintableCommandLine(const std::vector<std::string>& words) {
   bool secret = false;
   for (size_t i = 0; i < words.size(); ++i) {
     std::string word = i == 0 ? std::filesystem::path(words[i]).filename().string() : words[i];
-    if (std::exchange(secret, word == kSecretFlag)) word = "...";
+    const bool is_flag = std::find(std::begin(kSecretFlags), std::end(kSecretFlags), word) != std::end(kSecretFlags);
+    if (std::exchange(secret, is_flag)) word = "...";
     line += (i == 0 ? "" : " ") + Quoted(WithoutSecret(std::move(word)));
   }
   return line;

@@ -12,7 +12,7 @@ namespace outrider {
 Result<std::vector<std::string>> SplitWords(const std::string& line);
 
 // The command line of these words, the program first and without its folder, quoted for a shell. The values of
-// --api-key are replaced by "...".
+// --api-key and --hf-token are replaced by "...".
 std::string PrintableCommandLine(const std::vector<std::string>& words);
 
 // The words this process was started with.

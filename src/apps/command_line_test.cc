@@ -27,6 +27,7 @@ TEST(CommandLineTest, PrintsWhatAShellWouldUnderstand) {
 TEST(CommandLineTest, SecretsAreNotPrinted) {
   EXPECT_EQ(PrintableCommandLine({"x", "--api-key", "secret", "--out", "o"}), "x --api-key ... --out o");
   EXPECT_EQ(PrintableCommandLine({"x", "--api-key=secret"}), "x --api-key=...");
+  EXPECT_EQ(PrintableCommandLine({"x", "-hft", "secret", "--hf-token", "secret"}), "x -hft ... --hf-token ...");
   EXPECT_EQ(PrintableCommandLine({"x", "--flags", "-v --api-key secret"}), "x --flags ...");
   EXPECT_EQ(PrintableCommandLine({"x", "--flags", "-v --api-key=secret"}), "x --flags '-v --api-key=...'");
 }

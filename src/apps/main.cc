@@ -1,5 +1,6 @@
 // outrider: one program, a subcommand for each thing it does.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "apps/serve.h"
 #include "apps/serve_flags.h"
 #include "apps/version.h"
+#include "download/model_download.h"
+#include "engine/llama/backend.h"
 #include "remote/certificates.h"
 
 namespace outrider {
@@ -46,7 +49,18 @@ struct Command {
   int (*run)(Options options);
 };
 
+// What the flags ask to print instead of serving; whether there was something.
+bool Print(const PrintFlags& flags) {
+  if (flags.version) std::printf("%s\n", VersionLine().c_str());
+  if (flags.devices && InitBackend().ok()) std::printf("%s\n", DeviceSummary().c_str());
+  if (flags.cached_models) {
+    for (const std::string& name : CachedModels()) std::printf("%s\n", name.c_str());
+  }
+  return flags.version || flags.devices || flags.cached_models;
+}
+
 int RunServe(ServeOptions options) {
+  if (Print(options.print)) return 0;
   const Status status = Serve(std::move(options));
   return status.ok() ? 0 : Fail(status.message());
 }
@@ -125,21 +139,14 @@ int Run(const Command<Options>& command, int argc, const char* const* argv) {
                 command.name, command.name, flags.MarkdownHelp().c_str());
     return 0;
   }
-  try {
-    flags.Parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  const auto environment = [](const char* variable) -> const char* { return std::getenv(variable); };
+  if (Status status = flags.Parse(argc, argv, environment); !status.ok()) return Fail(status.message());
+  if (flags.help_wanted()) {
     std::printf("%s\n\nusage: outrider %s [FLAGS]\n%s", command.purpose, command.name, flags.Help().c_str());
     std::puts("  --config FILE                          flags from a file: key = value, keys named as the long flags");
     return 0;
-  } catch (const CLI::ExtrasError&) {
-    const std::string extra = app.remaining().empty() ? "" : app.remaining().front();
-    const std::string nearest = flags.Nearest(extra);
-    return Fail("'" + extra + "' is not a flag" +
-                (nearest.empty() ? "; outrider " + std::string(command.name) + " --help lists them"
-                                 : "; did you mean " + nearest + "?"));
-  } catch (const CLI::ParseError& error) {
-    return Fail(error.what());
   }
+  if constexpr (requires { options.notes; }) options.notes = flags.notes();
   return command.run(std::move(options));
 }
 

@@ -10,7 +10,8 @@
 
 namespace outrider {
 
-// `source`: Jinja; "" = the template in the model's file.
-Result<std::unique_ptr<ChatTemplate>> ChatTemplateOf(const LlamaModel& model, const std::string& source);
+// `source`: Jinja; "" = the template in the model's file. `arguments`: variables that it may use.
+Result<std::unique_ptr<ChatTemplate>> ChatTemplateOf(const LlamaModel& model, const std::string& source,
+                                                     const Json& arguments);
 
 }  // namespace outrider

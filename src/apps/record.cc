@@ -175,7 +175,7 @@ Status RecordWorld(const BenchOptions& options) {
   context.threads = options.threads;
   auto target = Target::Load(model, context);
   if (!target.ok()) return target.status();
-  auto chat = ChatTemplateOf(*(*target)->model(), "");
+  auto chat = ChatTemplateOf(*(*target)->model(), "", Json::object());
   if (!chat.ok()) return chat.status();
 
   SpeculationSettings settings;

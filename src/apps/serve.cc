@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "apps/end_signals.h"
+#include "apps/fetch_models.h"
 #include "apps/model_chat.h"
+#include "apps/request_defaults.h"
 #include "apps/serve_checks.h"
 #include "apps/version.h"
 #include "base/file.h"
@@ -40,12 +42,12 @@ void EndOnSignal(int signal, int) {
   ExitAtOnce(128 + signal);
 }
 
-Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ServeOptions& options, const LlamaModel& model) {
-  if (options.chat_template_file.empty()) return ChatTemplateOf(model, options.chat_template);
-  const std::optional<std::string> text = ReadFile(options.chat_template_file);
-  if (!text)
-    return InvalidArgument(fmt::format("--chat-template-file '{}' cannot be read", options.chat_template_file));
-  return ChatTemplateOf(model, *text);
+Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ChatFlags& flags, const Json& arguments,
+                                                       const LlamaModel& model) {
+  if (flags.source_file.empty()) return ChatTemplateOf(model, flags.source, arguments);
+  const std::optional<std::string> text = ReadFile(flags.source_file);
+  if (!text) return InvalidArgument(fmt::format("--chat-template-file '{}' cannot be read", flags.source_file));
+  return ChatTemplateOf(model, *text, arguments);
 }
 
 // The first decode builds graphs and reads the weights from disk. Doing that here keeps the first request fast.
@@ -100,7 +102,7 @@ struct LoadedParts {
   std::unique_ptr<Speculation> speculation;
 };
 
-Result<LoadedParts> LoadParts(const ServeOptions& options) {
+Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults& defaults) {
   LoadedParts parts;
   auto target = Target::Load(options.model, options.context);
   if (!target.ok()) return target.status();
@@ -108,7 +110,7 @@ Result<LoadedParts> LoadParts(const ServeOptions& options) {
     if (Status status = (*target)->AddReplica(options.replica); !status.ok()) return status;
   }
   const std::shared_ptr<LlamaModel>& model = (*target)->model();
-  auto chat = MakeChatTemplate(options, *model);
+  auto chat = MakeChatTemplate(options.chat, defaults.template_arguments, *model);
   if (!chat.ok()) return chat.status();
   if (options.embeddings) {
     auto embedder = LlamaEmbedder::Create(model, options.context, options.pooling);
@@ -141,21 +143,24 @@ void LogParts(const ServeOptions& options, LoadedParts& parts, Duration load_tim
   LogInfo("{}", parts.speculation->Description());
 }
 
-ApiContext MakeApiContext(const ServeOptions& options, LoadedParts& parts) {
+ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& defaults, LoadedParts& parts) {
   const EngineInfo& info = parts.target->engine().info();
   const std::string alias =
-      options.alias.empty() ? std::filesystem::path(options.model.path).stem().string() : options.alias;
+      options.aliases.empty() ? std::filesystem::path(options.model.path).stem().string() : options.aliases.front();
   ApiContext api{parts.target->model()->tokenizer(),
                  *parts.chat,
                  alias,
                  std::time(nullptr),
                  info.sequence_length,
                  info.n_sequences,
-                 options.sampling,
-                 options.max_tokens};
+                 defaults.sampling,
+                 std::max(options.max_tokens, -1)};
   api.drafters = parts.speculation->names();
   api.random_seed = options.seed < 0;
-  api.sampling.seed = api.random_seed ? 0 : static_cast<uint64_t>(options.seed);
+  api.aliases = options.aliases;
+  api.stop = defaults.stop;
+  api.ignore_eos = options.requests.ignore_eos;
+  api.reuse_prefix = options.requests.reuse_prefix;
   return api;
 }
 
@@ -175,8 +180,9 @@ ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
 }
 
 // Listens and serves until signals have stopped the scheduler.
-Status RunServer(const ServeOptions& options, const HttpOptions& http, LoadedParts& parts, EndSignals& signals) {
-  const ApiContext api = MakeApiContext(options, parts);
+Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, const HttpOptions& http,
+                 LoadedParts& parts, EndSignals& signals) {
+  const ApiContext api = MakeApiContext(options, defaults, parts);
   const ServerInfo info = MakeServerInfo(options, parts);
   Engine& engine = parts.target->engine();
   LlamaFilterFactory filters(parts.target->model(), engine.info().sequence_length);
@@ -197,27 +203,40 @@ Status RunServer(const ServeOptions& options, const HttpOptions& http, LoadedPar
   return {};
 }
 
+Status SetUpLog(const LogFlags& flags) {
+  LogLevel level = flags.verbosity >= 4 ? LogLevel::kDebug : LogLevel::kInfo;
+  if (flags.verbosity <= 2) level = flags.verbosity == 2 ? LogLevel::kWarning : LogLevel::kError;
+  if (flags.verbose) level = LogLevel::kDebug;
+  SetLogLevel(flags.disabled ? LogLevel::kNone : level);
+  SetLogFormat(flags.format);
+  return flags.file.empty() ? Status() : SetLogFile(flags.file);
+}
+
 }  // namespace
 
 Status Serve(ServeOptions options) {
-  SetLogLevel(options.verbose ? LogLevel::kDebug : LogLevel::kInfo);
+  if (Status status = SetUpLog(options.log); !status.ok()) return status;
   static EndSignals signals(EndOnSignal);  // there is nothing to lose before the port opens
   auto keys = CollectApiKeys(options);
   if (!keys.ok()) return keys.status();
   if (Status status = CheckSpeculation(options); !status.ok()) return status;
   if (Status status = CheckSlotDirectory(options.http.slot_save_path); !status.ok()) return status;
+  auto defaults = MakeRequestDefaults(options);
+  if (!defaults.ok()) return defaults.status();
+  if (Status status = FetchModels(options); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
 
   LogInfo("{}", VersionLine());
+  for (const std::string& note : options.notes) LogInfo("{}", note);
   const TimePoint start = Clock::Real().Now();
-  auto parts = LoadParts(options);
+  auto parts = LoadParts(options, *defaults);
   if (!parts.ok()) return parts.status();
   LogParts(options, *parts, Clock::Real().Now() - start);
 
   HttpOptions http = options.http;
   http.api_keys = ApiKeys(std::move(*keys));
   http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
-  if (Status status = RunServer(options, http, *parts, signals); !status.ok()) return status;
+  if (Status status = RunServer(options, *defaults, http, *parts, signals); !status.ok()) return status;
   LogInfo("stopped");
   return {};
 }

@@ -8,12 +8,59 @@
 #include <vector>
 
 #include "apps/speculation.h"
+#include "base/log.h"
 #include "engine/model_options.h"
 #include "http/server.h"
 #include "sampling/sampling_options.h"
 #include "scheduler/scheduler.h"
 
 namespace outrider {
+
+// Defaults of what requests may say themselves, as texts; apps/request_defaults.h reads them.
+struct RequestFlags {
+  std::string samplers, sampler_letters;  // the order of sampling, in one of two spellings; "" = the usual
+  std::vector<std::string> dry_breakers;  // empty = the usual
+  std::vector<std::string> logit_bias;    // "15043+1"
+  std::vector<std::string> stop;
+  bool escapes = true;  // "\\n" in stop and dry_breakers is a newline
+  bool ignore_eos = false;
+  bool reuse_prefix = true;
+  std::string grammar, grammar_file, json_schema, json_schema_file;  // at most one of them
+};
+
+struct ChatFlags {
+  std::string source;              // Jinja source that replaces the model's
+  std::string source_file;         // the same from a file
+  std::string arguments;           // JSON object: variables of the template
+  std::string reasoning = "auto";  // on, off, auto: its variable enable_thinking
+  std::string reasoning_effort;    // its variable of this name; "" = not set
+  bool preserve_reasoning = true;  // its variable of this name
+};
+
+// Models that are fetched first.
+struct DownloadFlags {
+  std::string repo;        // user/model[:quant]
+  std::string file;        // of the repository; "" = by the quantisation
+  std::string url;         // of a file, instead of a repository
+  std::string token;       // for the repositories
+  std::string draft_repo;  // of the draft model
+  bool offline = false;    // only what is in the cache
+};
+
+struct LogFlags {
+  bool verbose = false;
+  int verbosity = 3;  // llama.cpp's scale
+  std::string file;
+  bool disabled = false;
+  LogFormat format;
+};
+
+// Instead of serving.
+struct PrintFlags {
+  bool version = false;
+  bool devices = false;
+  bool cached_models = false;
+};
 
 struct ServeOptions {
   ModelOptions model;
@@ -22,23 +69,26 @@ struct ServeOptions {
   HttpOptions http;
   SamplingOptions sampling;
   SpeculationSettings speculation;
+  RequestFlags requests;
+  ChatFlags chat;
+  DownloadFlags download;
+  LogFlags log;
+  PrintFlags print;
 
   std::vector<std::string> replica;  // devices of another copy of the model; empty = no copy
-  std::string alias;                 // model name in answers; "" = the file's name without .gguf
+  std::vector<std::string> aliases;  // model name in answers, and more names; empty = the file's name without .gguf
   std::string numa;                  // distribute, isolate or numactl
-  std::string chat_template;         // Jinja source that replaces the model's
-  std::string chat_template_file;    // the same from a file
   long long seed = -1;               // seed of requests that name none; -1 = a random one each
-  int max_tokens = -1;               // limit for the tokens of an answer; -1 = the context
+  int max_tokens = -1;               // tokens of answers whose request does not say; -1 = the context
   std::vector<std::string> api_keys;
   std::string api_key_file;
   bool allow_no_keys = false;  // listen beyond loopback without a key
   bool embeddings = false;
   std::string pooling;
   double max_body_mib = 8;
-  double request_seconds = 0;  // limit for a request's time, waiting included; 0 = none
-  double drain_seconds = 30;   // how long running requests may go on after SIGTERM
-  bool verbose = false;
+  double request_seconds = 0;      // limit for a request's time, waiting included; 0 = none
+  double drain_seconds = 30;       // how long running requests may go on after SIGTERM
+  std::vector<std::string> notes;  // lines for the log about the command line
 };
 
 }  // namespace outrider

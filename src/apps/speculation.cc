@@ -8,6 +8,7 @@
 
 #include "apps/machine_cache.h"
 #include "drafters/calibration.h"
+#include "engine/llama/compute_threads.h"
 #include "remote/remote_kind.h"
 
 namespace outrider {
@@ -50,6 +51,8 @@ Result<std::unique_ptr<LoadedDraftModel>> LoadDraftModel(const SpeculationSettin
   ContextOptions context = settings.draft_context;
   if (context.threads == 0) context.threads = target.context().threads;
   context.n_sequences = info.n_sequences;
+  context.cpu = Inherit(context.cpu, target.context().cpu);
+  context.cpu_batch = Inherit(context.cpu_batch, target.context().cpu_batch);
   // With another copy of the target, one of them may compute at any time.
   const LlamaEngine* partner = target.replicated() ? nullptr : &target.unpadded();
   return LoadedDraftModel::Load(model, context, info.sequence_length, partner);
@@ -87,6 +90,11 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
   if (has_files) add({"ngram-cache", {}});
   if (!settings.draft_model.path.empty()) add({"model", {}});
   for (DrafterChoice& choice : choices) {
+    if (const auto given = settings.parameters.find(choice.name); given != settings.parameters.end()) {
+      for (const auto& [name, value] : given->second) {
+        if (!value.empty()) choice.parameters.emplace(name, value);  // what --spec says itself goes before
+      }
+    }
     if (choice.name != "ngram-cache") continue;
     if (!settings.lookup_cache_static.empty()) choice.parameters["static"] = settings.lookup_cache_static;
     if (!settings.lookup_cache_dynamic.empty()) choice.parameters["dynamic"] = settings.lookup_cache_dynamic;

@@ -2,6 +2,7 @@
 // decode.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ namespace outrider {
 struct SpeculationSettings {
   std::vector<std::string> drafters = {"auto"};  // "auto", "none", or NAME[:key=value,…] each
   SpeculatorOptions policy;
-  bool remember = true;             // drafters may learn from earlier requests (not with --spec-forget)
-  std::string lookup_cache_static;  // files of the ngram-cache drafter
+  bool remember = true;  // drafters may learn from earlier requests (not with --spec-forget)
+  std::map<std::string, std::map<std::string, std::string>> parameters;  // by drafter and name; "" = not given
+  std::string lookup_cache_static;                                       // files of the ngram-cache drafter
   std::string lookup_cache_dynamic;
   ModelOptions draft_model;  // path "" = no draft model
   ContextOptions draft_context;

@@ -78,12 +78,14 @@ Result<bool> ComputeTheSame(Engine& one, Engine& other) {
 
 std::string Settings(const ModelOptions& model, const std::string& kernels, const ContextOptions& context,
                      const EngineInfo& info) {
-  const std::string where = fmt::format("{} {} {} {} {} {} {}", model.gpu_layers, fmt::join(model.devices, " "),
-                                        fmt::join(model.rpc_servers, " "), fmt::join(model.tensor_overrides, " "),
-                                        model.split_mode, fmt::join(model.tensor_split, " "), model.main_gpu);
-  const std::string how = fmt::format("{} {} {} {} {} {} {} {}", context.threads, context.threads_batch,
-                                      static_cast<int>(context.flash_attention), context.kv_offload,
-                                      context.cache_type_k, context.cache_type_v, model.repack, kernels);
+  const std::string where =
+      fmt::format("{} {} {} {} {} {} {} {} {} {}", model.gpu_layers, fmt::join(model.devices, " "),
+                  fmt::join(model.rpc_servers, " "), fmt::join(model.tensor_overrides, " "), model.split_mode,
+                  fmt::join(model.tensor_split, " "), model.main_gpu, model.cpu_moe, model.n_cpu_moe, model.n_cpu_ffn);
+  const std::string how =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", context.cpu.mask, context.cpu.range, context.op_offload,
+                  context.threads, context.threads_batch, static_cast<int>(context.flash_attention), context.kv_offload,
+                  context.cache_type_k, context.cache_type_v, model.repack, kernels);
   const std::string size = fmt::format("{} {} {} {} {} {}", info.n_sequences, info.sequence_length, info.max_batch,
                                        info.micro_batch, info.max_outputs, info.device_snapshots);
   return fmt::format("{}, {}, {}, {}", where, how, size, info.exactness);

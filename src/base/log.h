@@ -1,4 +1,4 @@
-// One line per event on standard error: time, level letter, message.
+// One line per event on standard error, and in a file if one is given: time, level letter, message.
 //
 // The default level (info) shows at most ten lines at start and one per finished request; everything a developer would
 // want besides is at debug. Thread-safe; a line is written by one write call, so lines of different threads never mix.
@@ -6,13 +6,26 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
+
+#include "base/status.h"
 
 namespace outrider {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kNone };
+
+struct LogFormat {
+  bool time = true;
+  bool level = true;  // its letter
+};
 
 void SetLogLevel(LogLevel lowest_shown);
+void SetLogFormat(LogFormat format);
+
+// Lines are appended to this file too, from now on. kInvalidArgument if it cannot be opened.
+Status SetLogFile(const std::string& path);
+
 bool LogEnabled(LogLevel level);
 void LogLine(LogLevel level, std::string_view message);
 

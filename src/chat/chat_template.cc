@@ -150,9 +150,10 @@ common_chat_params ApplyAlone(const common_chat_templates* templates, const comm
 
 class LlamaChatTemplate : public ChatTemplate {
  public:
-  LlamaChatTemplate(common_chat_templates_ptr own, common_chat_templates_ptr tool_fallback)
+  LlamaChatTemplate(common_chat_templates_ptr own, common_chat_templates_ptr tool_fallback, Json arguments)
       : own_(std::move(own)),
         tool_fallback_(std::move(tool_fallback)),
+        arguments_(std::move(arguments)),
         source_(common_chat_templates_source(own_.get())) {
     const std::map<std::string, bool> abilities = common_chat_templates_get_caps(own_.get());
     knows_tools_ = abilities.at("supports_tools") || abilities.at("supports_tool_calls");
@@ -162,6 +163,8 @@ class LlamaChatTemplate : public ChatTemplate {
     if (const Status status = CheckChatInput(input); !status.ok()) return status;
     try {
       ChatInput usable = input;
+      usable.template_arguments = arguments_;
+      usable.template_arguments.update(input.template_arguments);
       // If the answer must be a call, there will be no text for the schema to apply to.
       if (input.tool_choice == ToolChoice::kRequired) usable.json_schema.reset();
       return knows_tools_ ? Render(usable) : RenderToolsAsText(usable);
@@ -201,6 +204,7 @@ class LlamaChatTemplate : public ChatTemplate {
 
   const common_chat_templates_ptr own_;
   const common_chat_templates_ptr tool_fallback_;
+  const Json arguments_;  // defaults
   const std::string source_;
   bool knows_tools_ = false;
 };
@@ -214,12 +218,14 @@ void SilenceCommonLog() {
 }  // namespace
 
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Create(const std::string& source, const std::string& bos,
-                                                           const std::string& eos) {
+                                                           const std::string& eos, const Json& arguments) {
   SilenceCommonLog();
+  if (const Status status = CheckTemplateArguments(arguments); !status.ok()) return status;
   try {
     auto own = common_chat_templates_init(/*model=*/nullptr, source.empty() ? "chatml" : source, bos, eos);
     auto tool_fallback = common_chat_templates_init(/*model=*/nullptr, kToolTemplate, bos, eos);
-    return std::unique_ptr<ChatTemplate>(std::make_unique<LlamaChatTemplate>(std::move(own), std::move(tool_fallback)));
+    return std::unique_ptr<ChatTemplate>(
+        std::make_unique<LlamaChatTemplate>(std::move(own), std::move(tool_fallback), arguments));
   } catch (const std::exception& error) {
     return InvalidArgument(fmt::format("the chat template cannot be used: {}", Shorten(error.what())));
   }

@@ -1,9 +1,9 @@
 // Chat: from a conversation to the model's prompt, and from the model's text back to a message with tool calls and
 // reasoning.
 //
-// The only room that knows llama-common, whose Jinja engine, tool-call formats and JSON-schema grammars it wraps. It
-// knows nothing of tokens or engines. ChatTemplate and ChatParser are immutable after construction and thread-safe.
-// json_schema.h says who reads the schemas of a request, and who makes grammars of them.
+// Wraps llama-common's Jinja engine, tool-call formats and JSON-schema grammars. Knows nothing of tokens or engines.
+// ChatTemplate and ChatParser are immutable after construction and thread-safe. json_schema.h says who reads the
+// schemas of a request, and who makes grammars of them.
 #pragma once
 
 #include <memory>
@@ -86,8 +86,9 @@ struct ChatPrompt {
 class ChatTemplate {
  public:
   // `source`: Jinja, or "" for ChatML. `bos`, `eos`: texts of those tokens ("" if none), which templates may print.
+  // `arguments`: variables of the template that conversations may override.
   static Result<std::unique_ptr<ChatTemplate>> Create(const std::string& source, const std::string& bos,
-                                                      const std::string& eos);
+                                                      const std::string& eos, const Json& arguments = Json::object());
   virtual ~ChatTemplate() = default;
 
   // A bad conversation (roles that the template refuses, for example) is kInvalidArgument naming the field.

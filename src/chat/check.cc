@@ -108,20 +108,6 @@ Status CheckMessage(const Json& message, const std::string& path) {
   return {};
 }
 
-Status CheckTemplateArguments(const Json& arguments) {
-  constexpr const char* kField = "chat_template_kwargs";
-  if (!arguments.is_object()) return InvalidArgument("must be an object", kField);
-  for (const auto& [name, value] : arguments.items()) {
-    if (IsOneOf(name, kReservedArguments)) {
-      return InvalidArgument("is set by the server", fmt::format("{}.{}", kField, name));
-    }
-    if (name == "enable_thinking" && !value.is_boolean()) {
-      return InvalidArgument("must be true or false", fmt::format("{}.{}", kField, name));
-    }
-  }
-  return {};
-}
-
 // What a schema costs llama-common, gathered while walking through it.
 struct SchemaSize {
   double work = 0;     // cubes of the numbers of properties, summed
@@ -171,6 +157,20 @@ Status CheckSchemaNode(const Json& node, const std::string& field, size_t level,
 }
 
 }  // namespace
+
+Status CheckTemplateArguments(const Json& arguments) {
+  constexpr const char* kField = "chat_template_kwargs";
+  if (!arguments.is_object()) return InvalidArgument("must be an object", kField);
+  for (const auto& [name, value] : arguments.items()) {
+    if (IsOneOf(name, kReservedArguments)) {
+      return InvalidArgument("is set by the server", fmt::format("{}.{}", kField, name));
+    }
+    if (name == "enable_thinking" && !value.is_boolean()) {
+      return InvalidArgument("must be true or false", fmt::format("{}.{}", kField, name));
+    }
+  }
+  return {};
+}
 
 Status CheckFunctionName(const Json& name, const std::string& field) {
   const bool good = name.is_string() && !name.get_ref<const std::string&>().empty() &&

@@ -23,6 +23,9 @@ Status CheckToolCount(size_t tools);
 // The size of a schema, not its meaning; called by JsonSchema::Read.
 Status CheckSchema(const Json& schema, const std::string& field);
 
+// Variables for templates ("chat_template_kwargs").
+Status CheckTemplateArguments(const Json& arguments);
+
 Status CheckFunctionName(const Json& name, const std::string& field);
 
 }  // namespace outrider

@@ -213,7 +213,8 @@ struct HttpServer::Impl {
     }
     Get("/props",
         [this](const Request&, Response& response) { SendJson(response, PropsJson(services.api, services.info)); });
-    Get("/slots", [this](const Request&, Response& response) {
+    Get("/slots", [this](const Request& request, Response& response) {
+      if (!options.slots) return SendError(request, response, Unsupported("this server was started with --no-slots"));
       SendJson(response, SlotsJson(services.scheduler.Slots(), services.api));
     });
     Get("/metrics", [this](const Request&, Response& response) {

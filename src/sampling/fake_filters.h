@@ -52,6 +52,7 @@ class FakeFilterFactory : public FilterFactory {
   std::unique_ptr<Filter> TypicalP(float) override { return nullptr; }
   std::unique_ptr<Filter> TopP(float) override { return nullptr; }
   std::unique_ptr<Filter> MinP(float) override { return nullptr; }
+  std::unique_ptr<Filter> DynamicTemperature(float, float, float) override { return nullptr; }
 
   // `options.text` is the set of bytes that may be generated; "!" does not parse.
   Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) override {

@@ -43,6 +43,8 @@ class FilterFactory {
   virtual std::unique_ptr<Filter> TypicalP(float p) = 0;
   virtual std::unique_ptr<Filter> TopP(float p) = 0;
   virtual std::unique_ptr<Filter> MinP(float p) = 0;
+  // Divides the logits by a temperature that is the higher the less sure the model is.
+  virtual std::unique_ptr<Filter> DynamicTemperature(float temperature, float range, float exponent) = 0;
 
   // Forbidden candidates get a logit of minus infinity. kInvalidArgument if the grammar does not parse.
   virtual Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) = 0;

@@ -19,6 +19,27 @@ bool Allows(Filter& grammar, Token token) {
   return single.logit != kForbidden;
 }
 
+class Scale : public Filter {
+ public:
+  explicit Scale(float factor) : factor_(factor) {}
+  void Apply(Candidates& candidates) override {
+    for (Candidate& candidate : candidates) candidate.logit *= factor_;
+  }
+  void Accept(Token) override {}
+
+ private:
+  const float factor_;
+};
+
+// The temperature of the draw itself. 1 if a filter has scaled the logits before, or nothing is to scale them.
+float DrawTemperature(const SamplingOptions& options, SamplingStage last) {
+  const auto& stages = options.stages;
+  const bool used = std::find(stages.begin(), stages.end(), SamplingStage::kTemperature) != stages.end();
+  if (!used || options.dynatemp_range > 0) return 1;
+  if (options.temperature <= 0) return 0;
+  return last == SamplingStage::kTemperature ? options.temperature : 1;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options, std::span<const Token> prompt,
@@ -27,18 +48,48 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options,
   const auto add = [&](std::unique_ptr<Filter> filter) {
     if (filter) sampler->filters_.push_back(std::move(filter));
   };
-  const bool greedy = options.temperature <= 0;
   if (!options.logit_bias.empty()) add(factory.LogitBias(options.logit_bias));
-  if (options.repeat_penalty != 1 || options.frequency_penalty != 0 || options.presence_penalty != 0) {
-    add(factory.Penalties(options));
-  }
-  if (options.dry_multiplier != 0) add(factory.Dry(options));
+  const auto last = options.stages.empty() ? SamplingStage::kXtc : options.stages.back();
+  sampler->temperature_ = DrawTemperature(options, last);
   // These keep the best candidate, so they cannot change a greedy choice.
-  if (!greedy && options.top_n_sigma > 0) add(factory.TopNSigma(options.top_n_sigma));
-  if (!greedy && options.top_k > 0) add(factory.TopK(options.top_k));
-  if (options.typical_p < 1) add(factory.TypicalP(options.typical_p));
-  if (!greedy && options.top_p < 1) add(factory.TopP(options.top_p));
-  if (!greedy && options.min_p > 0) add(factory.MinP(options.min_p));
+  const bool greedy = sampler->greedy();
+  for (const SamplingStage stage : options.stages) {
+    switch (stage) {
+      case SamplingStage::kPenalties:
+        if (options.repeat_penalty != 1 || options.frequency_penalty != 0 || options.presence_penalty != 0) {
+          add(factory.Penalties(options));
+        }
+        break;
+      case SamplingStage::kDry:
+        if (options.dry_multiplier != 0) add(factory.Dry(options));
+        break;
+      case SamplingStage::kTopNSigma:
+        if (!greedy && options.top_n_sigma > 0) add(factory.TopNSigma(options.top_n_sigma));
+        break;
+      case SamplingStage::kTopK:
+        if (!greedy && options.top_k > 0) add(factory.TopK(options.top_k));
+        break;
+      case SamplingStage::kTypicalP:
+        if (options.typical_p < 1) add(factory.TypicalP(options.typical_p));
+        break;
+      case SamplingStage::kTopP:
+        if (!greedy && options.top_p < 1) add(factory.TopP(options.top_p));
+        break;
+      case SamplingStage::kMinP:
+        if (!greedy && options.min_p > 0) add(factory.MinP(options.min_p));
+        break;
+      case SamplingStage::kXtc:
+        sampler->filters_before_xtc_ = sampler->filters_.size();
+        break;
+      case SamplingStage::kTemperature:
+        if (options.dynatemp_range > 0) {
+          add(factory.DynamicTemperature(options.temperature, options.dynatemp_range, options.dynatemp_exponent));
+        } else if (!greedy && stage != last) {
+          add(std::make_unique<Scale>(1.0f / options.temperature));
+        }
+        break;
+    }
+  }
   for (Token token : prompt) {
     for (auto& filter : sampler->filters_) filter->Accept(token);
   }
@@ -61,7 +112,8 @@ Token Sampler::Draw(std::span<const float> logits, Pos position) {
 }
 
 Token Sampler::DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first) {
-  if (greedy() && filters_.empty() && !grammar_first && options_.xtc_probability <= 0) {
+  const bool uses_xtc = options_.xtc_probability > 0 && filters_before_xtc_.has_value();
+  if (greedy() && filters_.empty() && !grammar_first && !uses_xtc) {
     const Token best = BestToken(logits);
     storage_.assign(1, {best, best == kNoToken ? kForbidden : logits[static_cast<size_t>(best)], 0.0f});
     last_ = {storage_.data(), 1, true};
@@ -79,9 +131,13 @@ Token Sampler::DrawFiltered(std::span<const float> logits, Pos position, bool gr
     last_.size = static_cast<size_t>(end - last_.data);
     if (last_.size == 0) return kNoToken;
   }
-  for (auto& filter : filters_) filter->Apply(last_);
-  ApplyXtc(options_.xtc_probability, options_.xtc_threshold, options_.seed, position, last_);
-  return DrawToken(last_, options_.temperature, options_.seed, position);
+  for (size_t i = 0; i <= filters_.size(); ++i) {
+    if (uses_xtc && i == *filters_before_xtc_) {
+      ApplyXtc(options_.xtc_probability, options_.xtc_threshold, options_.seed, position, last_);
+    }
+    if (i < filters_.size()) filters_[i]->Apply(last_);
+  }
+  return DrawToken(last_, temperature_, options_.seed, position);
 }
 
 void Sampler::Accept(Token token) {
@@ -96,7 +152,7 @@ std::vector<Candidate> Sampler::LastCandidates() const {
     return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
   });
   if (greedy() && !result.empty()) result.erase(result.begin() + 1, result.end());
-  const double scale = options_.temperature > 0 ? 1.0 / options_.temperature : 1.0;
+  const double scale = temperature_ > 0 ? 1.0 / temperature_ : 1.0;
   double sum = 0;
   for (const Candidate& c : result) sum += std::exp((c.logit - result.front().logit) * scale);
   for (Candidate& c : result) {
@@ -112,7 +168,7 @@ float Sampler::LastProbability(Token token) const {
   if (greedy()) return token == best->token ? 1.0f : 0.0f;
   double sum = 0, own = 0;
   for (const Candidate& c : last_) {
-    const double weight = std::exp((c.logit - best->logit) / options_.temperature);
+    const double weight = std::exp((c.logit - best->logit) / temperature_);
     sum += weight;
     if (c.token == token) own = weight;
   }

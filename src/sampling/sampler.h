@@ -1,14 +1,15 @@
 // Sampler: from a row of logits to a token, for one request.
 //
-// Filters apply in llama.cpp's default order (logit bias, penalties, DRY, top-n-sigma, top-k, typical-p, top-p, min-p,
-// XTC, temperature), then the position-keyed draw of gumbel.h chooses. Draw() has no lasting effect: the same
-// logits and position give the same token until the next Accept(). So verification draws the token of each row in turn
-// and accepts it, and the text does not depend on what was drafted.
+// The logit bias comes first, then the stages in the order of the options (by default llama.cpp's: penalties, DRY,
+// top-n-sigma, top-k, typical-p, top-p, min-p, XTC, temperature), then the position-keyed draw of gumbel.h chooses.
+// Draw() has no lasting effect: the same logits and position give the same token until the next Accept(). So
+// verification draws the token of each row in turn and accepts it, and the text does not depend on what was drafted.
 //
 // Belongs to one request; one thread at a time.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,7 +40,7 @@ class Sampler {
   float LastProbability(Token token) const;
 
   uint64_t seed() const { return options_.seed; }
-  bool greedy() const { return options_.temperature <= 0; }
+  bool greedy() const { return temperature_ <= 0; }
 
  private:
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
@@ -47,7 +48,9 @@ class Sampler {
   Token DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first);
 
   const SamplingOptions options_;
+  float temperature_ = 1;  // of the draw
   std::vector<std::unique_ptr<Filter>> filters_;
+  std::optional<size_t> filters_before_xtc_;  // nothing = XTC is not among the stages
   std::unique_ptr<Filter> grammar_;
   std::vector<Candidate> storage_;  // one candidate per vocabulary entry, reused from draw to draw
   Candidates last_;                 // what the last draw chose from; points into storage_ or a filter

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "sampling/fake_filters.h"
 #include "sampling/gumbel.h"
@@ -55,6 +56,41 @@ TEST(SamplerTest, TopKOfOneIsGreedy) {
   options.top_k = 1;
   auto sampler = Make(options);
   for (Pos position = 0; position < 100; ++position) EXPECT_EQ(sampler->Draw(kLogits, position), 1);
+}
+
+TEST(SamplerTest, StagesApplyInTheirOrderAndOthersAreLeftOut) {
+  SamplingOptions options = Plain(2.0f);
+  options.top_k = 1;
+  options.stages = {SamplingStage::kTemperature};
+  auto without_top_k = Make(options);
+  options.stages = {};
+  options.temperature = 0;
+  auto without_temperature = Make(options);
+  EXPECT_FALSE(without_temperature->greedy()) << "nothing makes it so";
+  options.temperature = 2.0f;
+  options.top_k = 3;
+  options.stages = {SamplingStage::kTemperature, SamplingStage::kTopK};
+  auto temperature_first = Make(options);
+  options.stages = {SamplingStage::kTopK, SamplingStage::kTemperature};
+  auto temperature_last = Make(options);
+  std::set<Token> from_all, at_one;
+  for (Pos position = 0; position < 300; ++position) {
+    from_all.insert(without_top_k->Draw(kLogits, position));
+    at_one.insert(without_temperature->Draw(kLogits, position));
+    EXPECT_EQ(temperature_first->Draw(kLogits, position), temperature_last->Draw(kLogits, position));
+    EXPECT_NEAR(temperature_first->LastProbability(1), temperature_last->LastProbability(1), 1e-6);
+  }
+  EXPECT_GT(from_all.size(), 3u);
+  EXPECT_GT(at_one.size(), 1u);
+}
+
+TEST(SamplerTest, StagesHaveNames) {
+  for (const SamplingStage stage : kDefaultSamplingStages) EXPECT_EQ(SamplingStageFromName(NameOf(stage)), stage);
+  EXPECT_EQ(SamplingStageFromName("Top-K"), SamplingStage::kTopK);
+  EXPECT_EQ(SamplingStageFromName("nucleus"), SamplingStage::kTopP);
+  EXPECT_EQ(SamplingStageFromLetter('e'), SamplingStage::kPenalties);
+  EXPECT_FALSE(SamplingStageFromName("infill"));
+  EXPECT_FALSE(SamplingStageFromLetter('i'));
 }
 
 TEST(SamplerTest, GrammarConstrainsWhatIsDrawn) {

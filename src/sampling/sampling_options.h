@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,9 +24,26 @@ struct GrammarOptions {
   bool operator==(const GrammarOptions&) const = default;
 };
 
+// What is done with the logits before a token is drawn, besides the logit bias, which comes first.
+enum class SamplingStage { kPenalties, kDry, kTopNSigma, kTopK, kTypicalP, kTopP, kMinP, kXtc, kTemperature };
+
+// llama.cpp's order.
+inline const std::vector<SamplingStage> kDefaultSamplingStages = {
+    SamplingStage::kPenalties, SamplingStage::kDry,      SamplingStage::kTopNSigma,
+    SamplingStage::kTopK,      SamplingStage::kTypicalP, SamplingStage::kTopP,
+    SamplingStage::kMinP,      SamplingStage::kXtc,      SamplingStage::kTemperature};
+
+// llama.cpp's names ("top_k", "top-k", "topk") and letters ("k"); nothing for a stage that there is not.
+std::optional<SamplingStage> SamplingStageFromName(std::string_view name);
+std::optional<SamplingStage> SamplingStageFromLetter(char letter);
+std::string_view NameOf(SamplingStage stage);  // "top_k"
+
 struct SamplingOptions {
-  uint64_t seed = 0;             // the same seed gives the same text
-  float temperature = 0.8f;      // 0 = the most likely token
+  uint64_t seed = 0;         // the same seed gives the same text
+  float temperature = 0.8f;  // 0 = the most likely token
+  float dynatemp_range =
+      0.0f;  // the temperature moves by so much up or down, by the entropy of the candidates; 0 = off
+  float dynatemp_exponent = 1.0f;
   int top_k = 40;                // keep the k most likely; 0 = all
   float top_p = 0.95f;           // keep the most likely that together reach p; 1 = all
   float min_p = 0.05f;           // drop tokens below p times the most likely; 0 = none
@@ -44,7 +63,8 @@ struct SamplingOptions {
   int dry_penalty_last_n = -1;  // tokens DRY looks back; 0 = off, -1 = the whole sequence
   std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
 
-  std::vector<std::pair<Token, float>> logit_bias;  // added to the logits; -infinity bans a token
+  std::vector<SamplingStage> stages = kDefaultSamplingStages;  // in this order; those that are not named are left out
+  std::vector<std::pair<Token, float>> logit_bias;             // added to the logits; -infinity bans a token
   GrammarOptions grammar;
 };
 

@@ -132,15 +132,17 @@ class Process:
 
 
 class Server(Process):
-    """`outrider serve` on a free port; as a context manager it must end with exit code 0 on SIGTERM."""
+    """`outrider serve` on a free port; as a context manager it must end with exit code 0 on SIGTERM. Without a `model`
+    the flags or the environment must name one."""
 
     running: list["Server"] = []  # for the log that a failed test shows
 
     def __init__(self, *flags, model=DRAFT_MODEL, env=None):
-        super().__init__(BINARY, "serve", "-m", model, "--port", "0", *flags, env=env)
+        models = ("-m", model) if model else ()
+        super().__init__(BINARY, "serve", *models, "--port", "0", *flags, env=env)
         self.running.append(self)
         try:
-            ready = self.wait_for_line(r"http://[\w.\-]+:(\d+)")
+            ready = self.wait_for_line(r"listening on http://[\w.\-]+:(\d+)")
         except BaseException:
             self.running.remove(self)
             self.kill()
@@ -255,20 +257,23 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def run_outrider(*arguments, timeout: float = 30) -> subprocess.CompletedProcess:
+def run_outrider(*arguments, timeout: float = 30, env=None) -> subprocess.CompletedProcess:
     """Runs the binary to its end; stdout and stderr as text."""
     command = [str(part) for part in (BINARY, *arguments)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds(timeout))
+    environment = {**os.environ, **env} if env else None
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds(timeout), env=environment
+    )
 
 
-def assert_refused(*arguments, saying: str, timeout: float = 30):
+def assert_refused(*arguments, saying: str, timeout: float = 30, env=None):
     """The command ends with exit code 2 and one sentence that matches, before a port was opened."""
-    result = run_outrider(*arguments, timeout=timeout)
+    result = run_outrider(*arguments, timeout=timeout, env=env)
     lines = [line for line in result.stderr.splitlines() if line.strip()]
     assert result.returncode == 2, f"exit code {result.returncode}:\n{result.stderr}"
     assert lines and re.search(saying, lines[-1], re.IGNORECASE), f"no {saying!r} at the end of:\n{result.stderr}"
     assert len(lines) <= 3, f"more than a sentence:\n{result.stderr}"
-    assert "http://" not in result.stderr, f"the port was open already:\n{result.stderr}"
+    assert "listening" not in result.stderr, f"the port was open already:\n{result.stderr}"
 
 
 SAMPLE = re.compile(

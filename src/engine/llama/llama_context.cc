@@ -8,21 +8,64 @@
 
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
+#include "engine/llama/load_params.h"
 
 namespace outrider {
 namespace {
 
 constexpr int kDefaultSequenceContext = 4096;
 constexpr int kOutputsPerSequence = 32;
-constexpr Pos kMemoryBlock = 256;  // libllama pads what attention reads to a multiple of this
+constexpr Pos kMemoryBlock = 256;     // libllama pads what attention reads to a multiple of this
+constexpr int kMaxAutoSequences = 4;  // as many as llama-server has
 
-Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model) {
-  if (options.n_sequences < 1 || options.n_sequences > static_cast<int>(llama_max_parallel_sequences())) {
-    return InvalidArgument(
-        fmt::format("--parallel {} is not between 1 and {}", options.n_sequences, llama_max_parallel_sequences()));
+// Bytes of K and V for one token, for models that keep both for every layer; those that keep less need less.
+double BytesPerToken(const LlamaModel& model, const ContextSettings& settings) {
+  const llama_model* handle = model.handle();
+  const double head = static_cast<double>(model.EmbeddingSize()) / std::max(1, llama_model_n_head(handle));
+  const double values = head * llama_model_n_head_kv(handle) * llama_model_n_layer(handle);
+  const auto bytes = [](ggml_type type) {
+    return static_cast<double>(ggml_type_size(type)) / static_cast<double>(ggml_blck_size(type));
+  };
+  return values * (bytes(settings.type_k) + bytes(settings.type_v));
+}
+
+// How many sequences can have a context of this length each. At least one, as asked for; the others must not take more
+// than an eighth of the memory together.
+int SequencesThatFit(int tokens, const LlamaModel& model, const ContextSettings& settings) {
+  const double each = tokens * BytesPerToken(model, settings);
+  const double room = static_cast<double>(TotalMemory()) / 8;
+  return each <= 0 ? kMaxAutoSequences : static_cast<int>(std::clamp(1 + room / each, 1.0, double{kMaxAutoSequences}));
+}
+
+struct ContextSize {
+  int sequences;
+  int tokens;  // of all of them
+};
+
+// Whether the options say that the context is not the one the model was trained for.
+bool StretchesContext(const RopeOptions& rope) {
+  return rope.scale > 0 || rope.freq_scale > 0 || rope.freq_base > 0 || rope.scaling == "yarn" ||
+         rope.scaling == "linear";
+}
+
+Result<ContextSize> ChooseContextSize(const ContextOptions& options, const LlamaModel& model,
+                                      const ContextSettings& settings) {
+  const bool choose = options.n_sequences == ContextOptions::kAuto;
+  const auto possible = static_cast<int>(llama_max_parallel_sequences());
+  if (!choose && (options.n_sequences < 1 || options.n_sequences > possible)) {
+    return InvalidArgument(fmt::format("--parallel {} is not between 1 and {}", options.n_sequences, possible));
   }
-  const Pos trained = model.TrainedContext();
-  if (options.context_tokens == 0) return std::min(trained, kDefaultSequenceContext) * options.n_sequences;
+  const Pos trained = StretchesContext(model.rope()) ? 0 : model.TrainedContext();
+  if (options.context_tokens == 0) {
+    const int sequences = choose ? kMaxAutoSequences : options.n_sequences;
+    const int each = std::min(trained > 0 ? trained : kDefaultSequenceContext, kDefaultSequenceContext);
+    return ContextSize{sequences, each * sequences};
+  }
+  if (choose) {
+    const int each = trained > 0 ? std::min(options.context_tokens, trained) : options.context_tokens;
+    const int sequences = SequencesThatFit(each, model, settings);
+    return ContextSize{sequences, each * sequences};
+  }
   const int per_sequence = options.context_tokens / options.n_sequences;
   if (per_sequence < 16) {
     return InvalidArgument(
@@ -36,7 +79,7 @@ Result<int> ContextTokens(const ContextOptions& options, const LlamaModel& model
                     options.context_tokens, options.n_sequences, per_sequence, trained,
                     static_cast<int64_t>(trained) * options.n_sequences));
   }
-  return options.context_tokens;
+  return ContextSize{options.n_sequences, options.context_tokens};
 }
 
 Status ExplainContextFailure(int context_tokens, const std::string& errors) {
@@ -52,19 +95,19 @@ Status ExplainContextFailure(int context_tokens, const std::string& errors) {
 
 Result<llama_context_params> ContextParameters(const LlamaModel& model, const ContextOptions& options,
                                                const ContextSettings& settings) {
-  auto context_tokens = ContextTokens(options, model);
-  if (!context_tokens.ok()) return context_tokens.status();
+  auto size = ChooseContextSize(options, model, settings);
+  if (!size.ok()) return size.status();
   if (options.batch < 1 || options.micro_batch < 1)
     return InvalidArgument("--batch-size and --ubatch-size must be at least 1");
-  const int batch = std::max(options.batch, options.n_sequences);
-  const int wanted_outputs = options.max_outputs > 0 ? options.max_outputs : options.n_sequences * kOutputsPerSequence;
+  const int batch = std::max(options.batch, size->sequences);
+  const int wanted_outputs = options.max_outputs > 0 ? options.max_outputs : size->sequences * kOutputsPerSequence;
 
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<uint32_t>(*context_tokens);
+  params.n_ctx = static_cast<uint32_t>(size->tokens);
   params.n_batch = static_cast<uint32_t>(batch);
   params.n_ubatch = static_cast<uint32_t>(std::min(options.micro_batch, batch));
-  params.n_seq_max = static_cast<uint32_t>(options.n_sequences);
-  params.n_outputs_max = static_cast<uint32_t>(std::clamp(wanted_outputs, options.n_sequences, batch));
+  params.n_seq_max = static_cast<uint32_t>(size->sequences);
+  params.n_outputs_max = static_cast<uint32_t>(std::clamp(wanted_outputs, size->sequences, batch));
   params.n_threads = options.threads > 0 ? options.threads : PhysicalCores();
   params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
   params.flash_attn_type = settings.flash_attention;
@@ -73,10 +116,27 @@ Result<llama_context_params> ContextParameters(const LlamaModel& model, const Co
   params.kv_unified = settings.unified_memory;
   params.offload_kqv = options.kv_offload;
   params.no_perf = true;
-  if (options.exactness != Exactness::kOff)
-    params.op_offload = false;  // otherwise wide batches would be computed on a device
+  // Otherwise wide batches would be computed on a device, and narrow ones on the CPU.
+  params.op_offload = options.op_offload && options.exactness == Exactness::kOff;
+  SetRope(model.rope(), &params);
   return params;
 }
+
+}  // namespace
+
+void SetRope(const RopeOptions& rope, llama_context_params* params) {
+  // A name that does not exist was refused when the model was loaded.
+  if (const auto scaling = ParseRopeScaling(rope.scaling); scaling.ok()) params->rope_scaling_type = *scaling;
+  params->rope_freq_base = rope.freq_base;
+  params->rope_freq_scale = rope.scale > 0 ? 1.0f / rope.scale : rope.freq_scale;
+  params->yarn_orig_ctx = static_cast<uint32_t>(rope.yarn_orig_ctx);
+  params->yarn_ext_factor = rope.yarn_ext_factor;
+  params->yarn_attn_factor = rope.yarn_attn_factor;
+  params->yarn_beta_slow = rope.yarn_beta_slow;
+  params->yarn_beta_fast = rope.yarn_beta_fast;
+}
+
+namespace {
 
 // Why logits may depend on the batch's shape; "" if they do not.
 std::string ExactnessCaveat(const LlamaModel& model, const ContextSettings& settings, const RollbackFinding& rollback) {

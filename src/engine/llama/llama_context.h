@@ -32,6 +32,9 @@ struct LlamaContext {
 // Every reason why a context cannot be made comes back as one sentence.
 Result<LlamaContext> MakeLlamaContext(LlamaModel& model, const ContextOptions& options);
 
+// Makes every context of a model encode positions in the same way.
+void SetRope(const RopeOptions& rope, llama_context_params* params);
+
 // Whether libllama can give the inputs of these layers. For other architectures it would abort the process, so we have
 // a list of those that can.
 Status CheckHiddenLayers(const LlamaModel& model, std::span<const int> layers);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/llama/backend.h"
+#include "engine/llama/llama_context.h"
 
 namespace outrider {
 namespace {
@@ -35,6 +36,7 @@ Result<std::unique_ptr<LlamaEmbedder>> LlamaEmbedder::Create(std::shared_ptr<Lla
   params.embeddings = true;
   params.pooling_type = *pooling_type;
   params.no_perf = true;
+  SetRope(model->rope(), &params);
   ErrorLogCapture errors;
   ContextPtr context(llama_init_from_model(model->handle(), params));
   // Models that were made to generate text do not define a pooling type.

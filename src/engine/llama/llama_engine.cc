@@ -21,9 +21,12 @@ Result<std::unique_ptr<LlamaEngine>> LlamaEngine::Create(std::shared_ptr<LlamaMo
   const bool removable =
       made->info.rollback == Rollback::kDropCells && llama_model_n_swa(model->handle()) == 0 && !made->shared_memory;
   const bool fills_gaps = options.fill_gaps && removable;
-  const int threads = made->threads, threads_batch = made->threads_batch;
+  const auto pool = ThreadPoolParams(options.cpu, made->threads);
+  if (!pool.ok()) return pool.status();
+  const auto pool_batch = ThreadPoolParams(Inherit(options.cpu_batch, options.cpu), made->threads_batch);
+  if (!pool_batch.ok()) return pool_batch.status();
   std::unique_ptr<LlamaEngine> engine(new LlamaEngine(std::move(model), std::move(*made), fills_gaps));
-  engine->AttachThreads(threads, threads_batch, partner);
+  engine->AttachThreads(*pool, *pool_batch, partner);
   return engine;
 }
 
@@ -46,22 +49,20 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, b
   for (size_t i = 0; i < rows; ++i) sequence_pointers_.push_back(sequences_.data() + i);
 }
 
-void LlamaEngine::AttachThreads(int threads, int threads_batch, const LlamaEngine* partner) {
-  ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-  // Threads spin for a few milliseconds after a step, until the next one begins. With the default of 50 they would take
-  // a core from other programs for a third of a second after every answer.
-  params.poll = 1;
-  const auto make = [&](int count) {
-    for (const Threads* lent : {partner ? &partner->threads_ : nullptr, partner ? &partner->threads_batch_ : nullptr}) {
-      if (lent != nullptr && lent->pool && lent->count == count) return *lent;
+void LlamaEngine::AttachThreads(const ggml_threadpool_params& params, ggml_threadpool_params params_batch,
+                                const LlamaEngine* partner) {
+  const auto make = [&](const ggml_threadpool_params& wanted) {
+    if (partner != nullptr) {
+      for (const auto& lent : {partner->threads_, partner->threads_batch_}) {
+        if (lent != nullptr && lent->Matches(wanted)) return lent;
+      }
     }
-    params.n_threads = count;
-    return Threads{count, {ggml_threadpool_new(&params), ggml_threadpool_free}};
+    return std::make_shared<ComputeThreads>(wanted);
   };
-  threads_ = make(threads);
-  params.paused = true;  // libllama resumes the pool that it uses
-  if (threads_batch != threads) threads_batch_ = make(threads_batch);
-  llama_attach_threadpool(context_.get(), threads_.pool.get(), threads_batch_.pool.get());
+  threads_ = make(params);
+  params_batch.paused = true;  // libllama resumes the pool that it uses
+  if (!ggml_threadpool_params_match(&params, &params_batch)) threads_batch_ = make(params_batch);
+  llama_attach_threadpool(context_.get(), threads_->handle(), threads_batch_ ? threads_batch_->handle() : nullptr);
 }
 
 Status LlamaEngine::Decode(const Batch& batch) {

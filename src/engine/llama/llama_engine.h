@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
+#include "engine/llama/compute_threads.h"
 #include "engine/llama/llama_context.h"
 #include "engine/llama/llama_model.h"
 #include "engine/llama/sequence_memory.h"
@@ -45,14 +46,9 @@ class LlamaEngine : public Engine {
   }
 
  private:
-  // Compute threads: how many, and ggml's pool of them.
-  struct Threads {
-    int count = 0;
-    std::shared_ptr<ggml_threadpool> pool;
-  };
-
   LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, bool fills_gaps);
-  void AttachThreads(int threads, int threads_batch, const LlamaEngine* partner);
+  void AttachThreads(const ggml_threadpool_params& params, ggml_threadpool_params params_batch,
+                     const LlamaEngine* partner);
   Status DecodeRows(const Batch& batch, int batch_rows);
   Status DecodeWithHidden(const Batch& batch);
   void KeepHidden(const Batch& rows, std::span<const int> rows_of_batch);
@@ -63,7 +59,8 @@ class LlamaEngine : public Engine {
   std::span<const float> RowLogits(int row);
 
   const std::shared_ptr<LlamaModel> model_;
-  Threads threads_, threads_batch_;  // before the context, which uses them until it is destroyed
+  std::shared_ptr<ComputeThreads> threads_,
+      threads_batch_;  // before the context, which uses them until it is destroyed
   const LlamaContextPtr context_;
   const EngineInfo info_;
   const bool fills_gaps_;  // idle sequences between those of a step may get a row too (FindGaps)

@@ -114,6 +114,10 @@ std::unique_ptr<Filter> LlamaFilterFactory::MinP(float p) {
   return Wrap(llama_sampler_init_min_p(p, 1));
 }
 
+std::unique_ptr<Filter> LlamaFilterFactory::DynamicTemperature(float temperature, float range, float exponent) {
+  return Wrap(llama_sampler_init_temp_ext(temperature, range, exponent));
+}
+
 Result<std::unique_ptr<Filter>> LlamaFilterFactory::Grammar(const GrammarOptions& options) {
   const auto is_token = [&](std::string_view text) {
     return model_->tokenizer().Tokenize(text, /*add_bos=*/false, SpecialTokens::kParse).size() == 1;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
+#include "engine/llama/load_params.h"
 #include "kernels/attention_op.h"
 #include "kernels/plugin.h"
 
@@ -58,8 +59,9 @@ Status ExplainLoadFailure(const std::string& path, const std::string& errors) {
 }
 
 // A hash of the file's size and 256 samples of it: cheap for a file of any size, and enough, because other weights
-// differ in every sample.
-uint64_t Fingerprint(const std::string& path) {
+// differ in every sample. Options that change what the model computes count too.
+uint64_t Fingerprint(const ModelOptions& options) {
+  const std::string& path = options.path;
   constexpr uint64_t kSamples = 256, kSampleBytes = 1024;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<uint64_t>(file.tellg());
@@ -72,65 +74,13 @@ uint64_t Fingerprint(const std::string& path) {
     hash.Add({sample.data(), static_cast<size_t>(file.gcount())});
     file.clear();
   }
+  // The same file with other metadata is another model.
+  for (const std::string& text : options.kv_overrides) hash.Add(text);
+  if (const RopeOptions& r = options.rope; r != RopeOptions()) {
+    hash.Add(fmt::format("{} {} {} {} {} {} {} {} {}", r.scaling, r.scale, r.freq_base, r.freq_scale, r.yarn_orig_ctx,
+                         r.yarn_ext_factor, r.yarn_attn_factor, r.yarn_beta_slow, r.yarn_beta_fast));
+  }
   return hash.hash();
-}
-
-Result<llama_split_mode> ParseSplitMode(const std::string& name) {
-  if (name == "none") return LLAMA_SPLIT_MODE_NONE;
-  if (name == "layer") return LLAMA_SPLIT_MODE_LAYER;
-  if (name == "row") return LLAMA_SPLIT_MODE_ROW;
-  return InvalidArgument(fmt::format("--split-mode '{}' is not one of none, layer, row", name));
-}
-
-// llama_model_params points into the other fields, which must outlive the load.
-struct LoadParams {
-  llama_model_params params = llama_model_default_params();
-  std::vector<ggml_backend_dev_t> devices;
-  std::vector<std::string> patterns;
-  std::vector<llama_model_tensor_buft_override> overrides;
-  std::vector<float> split;
-};
-
-Status Fill(const ModelOptions& options, LoadParams& load) {
-  if (!options.devices.empty()) {
-    auto devices = FindDevices(options.devices);
-    if (!devices.ok()) return devices.status();
-    load.devices = std::move(*devices);
-    load.devices.push_back(nullptr);
-    load.params.devices = load.devices.data();
-  }
-  load.patterns.reserve(options.tensor_overrides.size());
-  for (const std::string& text : options.tensor_overrides) {
-    const size_t equals = text.rfind('=');
-    if (equals == std::string::npos || equals == 0) {
-      return InvalidArgument(fmt::format("--override-tensor '{}' is not PATTERN=BUFFER", text));
-    }
-    auto buffer = FindBufferType(text.substr(equals + 1));
-    if (!buffer.ok()) return buffer.status();
-    load.patterns.push_back(text.substr(0, equals));
-    load.overrides.push_back({load.patterns.back().c_str(), *buffer});
-  }
-  if (!load.overrides.empty()) {
-    load.overrides.push_back({nullptr, nullptr});
-    load.params.tensor_buft_overrides = load.overrides.data();
-  }
-  auto split_mode = ParseSplitMode(options.split_mode);
-  if (!split_mode.ok()) return split_mode.status();
-  if (options.tensor_split.size() > llama_max_devices()) {
-    return InvalidArgument(fmt::format("--tensor-split names {} devices; at most {} are possible",
-                                       options.tensor_split.size(), llama_max_devices()));
-  }
-  if (!options.tensor_split.empty()) {
-    load.split = options.tensor_split;
-    load.split.resize(llama_max_devices(), 0.0f);
-    load.params.tensor_split = load.split.data();
-  }
-  load.params.split_mode = *split_mode;
-  load.params.n_gpu_layers = options.gpu_layers;
-  load.params.main_gpu = options.main_gpu;
-  load.params.load_mode = options.mmap ? (options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_AUTO)
-                                       : (options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
-  return {};
 }
 
 // Chooses our kernels or ggml's for attention, as the options say. All models of a process share this setting. kAuto:
@@ -159,7 +109,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (Status status = InitBackend(); !status.ok()) return status;
   if (Status status = AddRpcServers(options.rpc_servers); !status.ok()) return status;
   LoadParams load;
-  if (Status status = Fill(options, load); !status.ok()) return status;
+  if (Status status = FillLoadParams(options, load); !status.ok()) return status;
   if (options.kernels == Kernels::kOutrider && kernels::InstructionSet().empty()) {
     return InvalidArgument(
         "--kernels outrider: there are none for this CPU, which has neither AVX2 nor ARM's dot products; use auto");
@@ -186,9 +136,9 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
     model = llama_model_load_from_file(options.path.c_str(), load.params);
   }
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
-  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, Fingerprint(options.path), std::move(weights.caveat),
-                                                    !OtherDevice(options).empty(), DescribeKernels(weights),
-                                                    std::move(*attention)));
+  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, options.rope, Fingerprint(options),
+                                                    std::move(weights.caveat), !OtherDevice(options).empty(),
+                                                    DescribeKernels(weights), std::move(*attention)));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));

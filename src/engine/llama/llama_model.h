@@ -27,7 +27,9 @@ class LlamaModel {
   llama_model* handle() { return handle_.get(); }
   const LlamaTokenizer& tokenizer() const { return tokenizer_; }
 
-  // Equal for equal files, different for any other model. Computed from samples of the file.
+  const RopeOptions& rope() const { return rope_; }  // for every context of the model
+
+  // Equal for equal files and metadata, different for any other model. Computed from samples of the file.
   uint64_t fingerprint() const { return fingerprint_; }
 
   // "" if logits of a row do not depend on the rows beside it; else why they may.
@@ -55,10 +57,11 @@ class LlamaModel {
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
-  LlamaModel(llama_model* model, uint64_t fingerprint, std::string exactness_caveat, bool on_device,
+  LlamaModel(llama_model* model, RopeOptions rope, uint64_t fingerprint, std::string exactness_caveat, bool on_device,
              std::string kernels, std::unique_ptr<kernels::AttentionHold> attention)
       : handle_(model),
         tokenizer_(llama_model_get_vocab(model)),
+        rope_(std::move(rope)),
         fingerprint_(fingerprint),
         exactness_caveat_(std::move(exactness_caveat)),
         on_device_(on_device),
@@ -70,6 +73,7 @@ class LlamaModel {
   };
   std::unique_ptr<llama_model, Free> handle_;
   LlamaTokenizer tokenizer_;
+  RopeOptions rope_;
   uint64_t fingerprint_;
   std::string exactness_caveat_;
   bool on_device_;
