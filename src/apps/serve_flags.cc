@@ -182,6 +182,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--http-idle", o.http.idle_seconds, "seconds a connection may stay open without a request")
       ->check(CLI::Range(1, 86400));
   flags.Add("--max-connections", o.http.max_connections, "connections served at once")->check(CLI::Range(1, 65536));
+  flags.Switch("--no-webui,--no-ui", o.http.page, "do not serve the page for people at /", false);
   flags.Add("--slot-save-path", o.http.slot_save_path, "directory for /slots/{id}?action=save and restore");
 }
 
@@ -225,8 +226,7 @@ void AddServeFlags(Flags& flags, ServeOptions& options) {
   AddSamplingFlags(flags, options);
   flags.Group("Other");
   flags.Switch("-v,--verbose", options.verbose, "log details for developers, including llama.cpp's own log");
-  for (const char* names :
-       {"--jinja", "-cb,--cont-batching", "--metrics", "--slots", "--props", "--no-webui", "--no-ui", "--warmup"}) {
+  for (const char* names : {"--jinja", "-cb,--cont-batching", "--metrics", "--slots", "--props", "--warmup"}) {
     flags.AlwaysOn(names);
   }
 }

@@ -9,10 +9,12 @@
 #include <mutex>
 
 #include "api/fields.h"
+#include "api/live.h"
 #include "api/messages.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/listening_socket.h"
+#include "http/page_routes.h"
 #include "http/slots.h"
 
 namespace outrider {
@@ -46,6 +48,10 @@ bool IsOpenPath(const std::string& path) {
   return path == "/health" || path == "/v1/health";
 }
 
+// For browsers, if the program was built without the page.
+constexpr const char* kNoPage =
+    "Outrider is running, but its page was not built (./run builds it if Node.js is there). The API works.\n\n";
+
 constexpr const char* kWelcome =
     "Outrider is running.\n\n"
     "  POST /v1/chat/completions   OpenAI chat          POST /completion     llama.cpp completion\n"
@@ -53,7 +59,8 @@ constexpr const char* kWelcome =
     "  POST /v1/responses          OpenAI responses     POST /detokenize     tokens to text\n"
     "  POST /v1/messages           Anthropic messages   POST /apply-template messages to prompt\n"
     "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
-    "  GET  /health  /props  /slots  /metrics           what the server is doing\n";
+    "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
+    "  GET  /live                                       the same, as a stream of snapshots\n";
 
 // Counts the answers that are being written, so that the server can wait for them before it stops: httplib would cut a
 // stream between two of its chunks.
@@ -91,7 +98,40 @@ struct HttpServer::Impl {
   httplib::Server server;
   std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
 
-  Impl(HttpOptions http_options, Services http_services) : options(std::move(http_options)), services(http_services) {}
+  Page page;
+  LiveFeed live;
+
+  Impl(HttpOptions http_options, Services http_services)
+      : options(std::move(http_options)), services(http_services), live([this] { return MakeSnapshot(); }) {
+    if (!options.page) return;
+    if (auto embedded = Page::Read(EmbeddedPage()); embedded.ok()) page = std::move(*embedded);
+  }
+
+  std::string MakeSnapshot() const {
+    Scheduler& scheduler = services.scheduler;
+    const StepCosts costs = scheduler.Costs();
+    return DumpJson(
+        LiveJson(scheduler.Stats(), scheduler.Slots(), costs, ReadMemoryUse(), services.api, services.info));
+  }
+
+  void AddPage() {
+    Get("/", [this](const Request& request, Response& response) {
+      const bool html = options.page && WantsHtml(request);
+      if (html && !page.empty()) return SendPageFile(*page.Find("/"), request, response);
+      response.set_content(std::string(html ? kNoPage : "") + kWelcome, "text/plain");
+    });
+    for (const auto& [path, file] : page.files()) {
+      if (path == "/") continue;
+      Get(path, [&file](const Request& request, Response& response) { SendPageFile(file, request, response); });
+    }
+    Get("/live", [this](const Request& request, Response& response) {
+      std::shared_ptr<void> place = live.Enter();
+      if (!place)
+        return SendError(request, response,
+                         Status(StatusCode::kResourceExhausted, "too many dashboards are open; close one"));
+      SendLive(live, std::move(place), response);
+    });
+  }
 
   void Get(const std::string& path, httplib::Server::Handler handler) {
     methods.emplace(path, "GET");
@@ -203,7 +243,7 @@ struct HttpServer::Impl {
 
   void AddRoutes() {
     const ApiContext& api = services.api;
-    Get("/", [](const Request&, Response& response) { response.set_content(kWelcome, "text/plain"); });
+    AddPage();
     for (const char* path : {"/health", "/v1/health"}) {
       Get(path, [](const Request&, Response& response) { SendJson(response, {{"status", "ok"}}); });
     }
@@ -258,6 +298,7 @@ struct HttpServer::Impl {
       }
       const bool may =
           !options.api_keys.required() || IsOpenPath(request.path) ||
+          (page.Find(request.path) != nullptr && (request.path != "/" || WantsHtml(request))) ||
           options.api_keys.Accepts(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
       if (may) return httplib::Server::HandlerResponse::Unhandled;
       response.set_header("WWW-Authenticate", "Bearer");
@@ -341,6 +382,7 @@ void HttpServer::Serve() {
   impl_->server.listen_after_bind();
 }
 void HttpServer::Stop(Duration max_wait) {
+  impl_->live.Stop();
   impl_->answers.WaitForNone(max_wait);
   impl_->server.stop();
 }

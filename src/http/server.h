@@ -30,6 +30,7 @@ struct HttpOptions {
   int timeout_seconds = 60;  // a peer that neither sends nor receives a byte for this long is disconnected
   int idle_seconds = 5;      // a kept-alive connection without a request is closed after this
   int max_connections = 128;
+  bool page = true;            // serve the page for people at /
   std::string slot_save_path;  // directory for /slots?action=save; "" = saving is refused
 };
 
