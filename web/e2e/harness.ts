@@ -6,10 +6,11 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer, connect, type Socket } from "node:net";
 import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect } from "vitest";
 
-const ROOT = resolve(import.meta.dirname, "../..");
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BINARY = process.env.OUTRIDER_BIN ?? resolve(ROOT, "build/release/bin/outrider");
 const MODELS = process.env.OUTRIDER_MODELS_DIR ?? resolve(ROOT, "models");
 export const SMALL_MODEL = resolve(MODELS, "smollm2-draft-16m.gguf");

@@ -115,6 +115,7 @@ export const path = computed(() => shownPath(messages.value, current.value?.sele
 export const draftSystem = signal(""); // system prompt of a conversation that has not begun
 
 let store: Store | null = null;
+const written = new Map<string, Message>(); // what this tab has written; newer than what is stored, which takes a moment
 const streams = new Map<string, { message: Message; abort: AbortController }>();
 export const streaming = signal<ReadonlySet<string>>(new Set()); // messages that this tab is writing
 
@@ -145,12 +146,16 @@ async function loadMessages(): Promise<void> {
     messages.value = [];
     return;
   }
-  const list = store ? await store.messages(id) : messages.value.filter((message) => message.conversation === id);
+  const list = store ? await store.messages(id) : [];
   if (currentId.value !== id) return;
   clearTimeout(staleCheck);
+  const stored = new Set(list.map((message) => message.id));
+  for (const message of written.values()) {
+    if (message.conversation === id && !stored.has(message.id)) list.push(message);
+  }
   messages.value = list.map((message) => {
-    const own = streams.get(message.id);
-    if (own) return { ...own.message };
+    const own = written.get(message.id);
+    if (own) return own;
     if (message.state !== "streaming") return message;
     // Another tab writes it, or it was left behind by one that was closed.
     if (Date.now() - message.updated > STALE_MS) return { ...message, state: "interrupted" };
@@ -181,6 +186,7 @@ export async function start(): Promise<void> {
 }
 
 function putMessage(message: Message): void {
+  written.set(message.id, message);
   if (message.conversation !== currentId.value) return;
   const list = messages.value;
   const index = list.findIndex((each) => each.id === message.id);
@@ -218,6 +224,9 @@ export function setSystem(system: string): void {
 export async function deleteConversation(id: string): Promise<void> {
   for (const [message, stream] of streams) {
     if (stream.message.conversation === id) stop(message);
+  }
+  for (const [message, { conversation }] of written) {
+    if (conversation === id) written.delete(message);
   }
   await quietly(store?.deleteConversation(id));
   conversations.value = conversations.value.filter((each) => each.id !== id);

@@ -222,7 +222,7 @@ export const texts = {
     acceptedLength: "Accepted length of drafts",
     rows: "Rows per step",
     costs: "Cost of a step",
-    costsExplain: (context: number) => `Expected milliseconds by rows, at a context of ${context.toLocaleString("en")} tokens. The band is about one standard deviation; the dot is the last step.`,
+    costsExplain: (context: number) => `Expected time by rows${context > 0 ? `, ${context.toLocaleString("en")} tokens of context` : ""}. Band: its spread. Dot: the last step.`,
     stages: "Where the time goes",
     stagesExplain: "Of requests that ended.",
     stageNames: { prefill: "prompt", draft: "drafting", verify: "verifying", sample: "sampling", rollback: "rollback" } as Record<string, string>,

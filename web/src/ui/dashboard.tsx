@@ -84,9 +84,9 @@ function Panels({ reading, points }: { reading: Reading; points: Point[] }) {
       <div class="panels">
         <SpeedPanel points={points} />
         <AcceptancePanel points={points} metrics={metrics} />
+        <CostPanel costs={live.costs} />
         <HistogramPanel title={texts.dashboard.acceptedLength} name="outrider_accepted_length" metrics={metrics} />
         <HistogramPanel title={texts.dashboard.rows} name="outrider_step_rows" metrics={metrics} />
-        <CostPanel costs={live.costs} />
         <StagePanel metrics={metrics} />
         <SlotPanel slots={live.slots} />
         <ServerPanel servers={live.draft_servers} />
