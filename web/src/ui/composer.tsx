@@ -59,9 +59,8 @@ export function Composer({ running, onSend, onStop }: { running: boolean; onSend
     void addFiles(event.dataTransfer?.files ?? []);
   };
   return (
-    <form
+    <div
       class={`composer${dropping ? " dropping" : ""}`}
-      onSubmit={(event) => (event.preventDefault(), submit())}
       onDragOver={(event) => (event.preventDefault(), setDropping(true))}
       onDragLeave={() => setDropping(false)}
       onDrop={onDrop}
@@ -86,13 +85,13 @@ export function Composer({ running, onSend, onStop }: { running: boolean; onSend
                 <Icon name="stop" />
               </button>
             ) : (
-              <button type="submit" class="primary round" aria-label={texts.chat.send} title={texts.chat.send}>
+              <button type="button" class="primary round" aria-label={texts.chat.send} title={texts.chat.send} onClick={submit}>
                 <Icon name="send" />
               </button>
             )}
           </div>
         </div>
       </div>
-    </form>
+    </div>
   );
 }
