@@ -1,23 +1,27 @@
 // Asking, stopping, branching, origins and the film, in a browser against the real server.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { answers, choose, eventually, LIMIT, send, Server, startBrowser, stopBrowser, waitForAnswer, Watched } from "./harness";
+import { answers, choose, DEFAULT_MODEL, eventually, LIMIT, send, Server, startBrowser, stopBrowser, waitForAnswer, Watched } from "./harness";
 
 const QUESTION = "Count from one to twenty, then do it again.";
 let server: Server;
+let slow: Server; // for answers that must not be over before the test has looked at them
 
 beforeAll(async () => {
   await startBrowser();
-  // Every draft is verified, so that there are right and wrong ones however fast this machine is.
-  server = await Server.start(["--spec", "suffix", "--spec", "ngram-map-k", "--spec-always", "--temp", "0", "-n", "96"]);
+  // Every draft is verified and nothing is remembered, so that there are right and wrong ones however fast this machine is.
+  server = await Server.start(["--spec", "suffix", "--spec", "ngram-map-k", "--spec-always", "--spec-forget", "--temp", "0"]);
+  slow = await Server.start(["--spec", "none", "--temp", "0"], { model: DEFAULT_MODEL });
 });
 afterAll(async () => {
   await stopBrowser();
   await server.stop();
+  await slow.stop();
 });
 
 const open = () => Watched.open(server.url);
-const endless = { "Longest answer": "4000" };
+const endless = { "Longest answer": "3500", "Repeat penalty": "1.2" };
+const STORY = "Tell me a very long story about the sea.";
 
 describe("chat", () => {
   it("sends a message and streams the answer", async () => {
@@ -39,14 +43,14 @@ describe("chat", () => {
   });
 
   it("stops an answer, and the server stops too", async () => {
-    const watched = await open();
+    const watched = await Watched.open(slow.url);
     const { page } = watched;
     await choose(page, endless);
-    await send(page, QUESTION);
+    await send(page, STORY);
     await page.locator('article.assistant[data-state="streaming"] .markdown').waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     expect((await waitForAnswer(page, "stopped")).length).toBeGreaterThan(0);
-    await eventually(() => server.idle(), "the slot to be free");
+    await eventually(() => slow.idle(), "the slot to be free");
     expect(await page.locator(".ending").innerText()).toContain("Stopped.");
     await watched.close();
   });
@@ -103,6 +107,7 @@ describe("chat", () => {
     const path = await download.path();
     expect(JSON.parse(readFileSync(path, "utf8")).conversations[0].messages).toHaveLength(2);
     page.on("dialog", (dialog) => void dialog.accept());
+    await page.locator(".conversation-list li").hover();
     await page.getByRole("button", { name: /^Delete/ }).click();
     await page.getByText("No conversations yet").waitFor();
     await page.locator('.sidebar input[type="file"]').setInputFiles(path);
@@ -112,10 +117,10 @@ describe("chat", () => {
   });
 
   it("shows in a second tab what the first one is told", async () => {
-    const watched = await open();
+    const watched = await Watched.open(slow.url);
     const { page } = watched;
     await choose(page, endless);
-    await send(page, QUESTION);
+    await send(page, STORY);
     await page.locator('article.assistant[data-state="streaming"] .markdown').waitFor();
     const other = await watched.another(page.url());
     await other.locator('article.assistant[data-state="streaming"] .markdown').waitFor();
@@ -128,15 +133,15 @@ describe("chat", () => {
   });
 
   it("keeps what had arrived when the page is loaded again in the middle of a stream", async () => {
-    const watched = await open();
+    const watched = await Watched.open(slow.url);
     const { page } = watched;
     await choose(page, endless);
-    await send(page, QUESTION);
+    await send(page, STORY);
     await page.locator('article.assistant[data-state="streaming"] .markdown').waitFor();
     await page.waitForTimeout(1000);
     await page.reload();
     expect((await waitForAnswer(page, "interrupted")).length).toBeGreaterThan(0);
-    await eventually(() => server.idle(), "the server to notice that nobody listens");
+    await eventually(() => slow.idle(), "the server to notice that nobody listens");
     await choose(page, { "Longest answer": "20" });
     await page.getByRole("button", { name: "Try again" }).click();
     await waitForAnswer(page);

@@ -1,6 +1,7 @@
 // The real server, a real browser. Set by ./test, with defaults for a run by hand:
 //   OUTRIDER_BIN             the binary (build/release/bin/outrider), built with the page
 //   OUTRIDER_MODELS_DIR      the in-repo models (models/)
+//   OUTRIDER_DEFAULT_MODEL   the model that ./run serves; the small one stands in where it is missing
 //   OUTRIDER_TEST_SLOWDOWN   how much slower than a release build the binary is; stretches every time limit
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,6 +15,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BINARY = process.env.OUTRIDER_BIN ?? resolve(ROOT, "build/release/bin/outrider");
 const MODELS = process.env.OUTRIDER_MODELS_DIR ?? resolve(ROOT, "models");
 export const SMALL_MODEL = resolve(MODELS, "smollm2-draft-16m.gguf");
+export const DEFAULT_MODEL = process.env.OUTRIDER_DEFAULT_MODEL || SMALL_MODEL; // takes half a minute for a long answer
 export const SLOWDOWN = Number(process.env.OUTRIDER_TEST_SLOWDOWN ?? 1);
 export const LIMIT = 20_000 * SLOWDOWN; // milliseconds; for what takes well under a second on an idle machine
 
@@ -128,6 +130,8 @@ export class Watched {
   static async open(url: string, options: BrowserContextOptions = {}): Promise<Watched> {
     const context = await browser!.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(LIMIT);
+    // Answers are short unless a test wants a long one.
+    await context.addInitScript(() => (localStorage["outrider-settings"] ??= '{"max_tokens":96}'));
     const watched = new Watched(context, await context.newPage());
     watched.watch(watched.page);
     await watched.page.goto(url);

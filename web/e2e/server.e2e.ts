@@ -10,7 +10,7 @@ let server: Server;
 
 beforeAll(async () => {
   await startBrowser();
-  server = await Server.start(["--temp", "0", "-n", "64"]);
+  server = await Server.start(["--temp", "0"]);
 });
 afterAll(async () => {
   await stopBrowser();
@@ -28,14 +28,14 @@ function occupy(url: string, fields = {}): { end: () => void; begun: Promise<unk
 
 describe("trouble", () => {
   it("survives a server that goes and comes back", async () => {
-    let mortal = await Server.start(["--temp", "0", "-n", "16"]);
+    let mortal = await Server.start(["--temp", "0"]);
     const watched = await Watched.open(mortal.url);
     const { page } = watched;
     await mortal.stop("SIGKILL");
     await send(page, "Hello?");
     await page.getByText("The server does not answer.").waitFor();
     await page.getByText("The server could not be reached.").waitFor();
-    mortal = await Server.start(["--temp", "0", "-n", "16"], { port: mortal.port });
+    mortal = await Server.start(["--temp", "0"], { port: mortal.port });
     await page.locator('.server[data-state="ready"]').waitFor();
     await page.getByRole("button", { name: "Try again" }).click();
     await waitForAnswer(page);
@@ -44,7 +44,7 @@ describe("trouble", () => {
   });
 
   it("asks for a key, says if it is wrong, and remembers it for the tab only", async () => {
-    const locked = await Server.start(["--api-key", "open-sesame", "--temp", "0", "-n", "16"]);
+    const locked = await Server.start(["--api-key", "open-sesame", "--temp", "0"]);
     const watched = await Watched.open(locked.url);
     const { page } = watched;
     await page.getByLabel("API key").fill("wrong");
@@ -67,7 +67,7 @@ describe("trouble", () => {
   });
 
   it("says when the queue is full, and can try again", async () => {
-    const narrow = await Server.start(["-np", "1", "-c", "4096", "--queue", "0", "--temp", "0", "-n", "8000"]);
+    const narrow = await Server.start(["-np", "1", "-c", "4096", "--queue", "0", "--temp", "0"]);
     const watched = await Watched.open(narrow.url);
     const { page } = watched;
     await choose(page, { "Longest answer": "8" });
@@ -87,10 +87,9 @@ describe("trouble", () => {
     const short = await Server.start(["-np", "1", "-c", "256", "--temp", "0"]);
     const watched = await Watched.open(short.url);
     const { page } = watched;
-    await choose(page, { "Repeat penalty": "1.3" }); // so that the model does not end its answer early
+    await choose(page, { "Repeat penalty": "1.3", "Longest answer": "4000" }); // so that the model does not end its answer early
     await send(page, `${LONG} ${"It goes on and on and on. ".repeat(24)}`);
-    await page.getByText(/The context of 256 tokens is full|tokens/).first().waitFor();
-    await page.locator('article.assistant[data-state="done"], article.assistant[data-state="failed"]').waitFor();
+    await page.getByText("The context of 256 tokens is full.").waitFor();
     await send(page, "More. ".repeat(400));
     await page.locator('article.assistant[data-state="failed"] .ending').waitFor();
     expect(await page.locator(".ending").last().innerText()).toMatch(/256|context/);
@@ -241,6 +240,7 @@ describe("speed", () => {
     await page.getByText("Message 1920:").waitFor();
     await page.getByRole("button", { name: "New conversation" }).click();
     page.on("dialog", (dialog) => void dialog.accept());
+    await page.locator(".conversation-list li").hover();
     await page.getByRole("button", { name: /^Delete/ }).click();
     await importMessages(page, ["x".repeat(1_000_000), "y ".repeat(500_000)]);
     await page.getByRole("button", { name: "Show 200,000 more characters" }).first().waitFor();
@@ -258,10 +258,11 @@ describe("speed", () => {
         const asked: string[] = [];
         await watched.page.waitForLoadState("networkidle");
         watched.page.on("request", (request) => asked.push(request.url()));
+        await watched.page.waitForTimeout(500);
         const before = server.cpuSeconds();
         await watched.page.waitForTimeout(2000);
         expect(asked).toEqual([]);
-        expect(server.cpuSeconds() - before).toBeLessThanOrEqual(0.02);
+        expect(server.cpuSeconds() - before).toBeLessThan(0.045); // told in hundredths of a second
       }
       await watched.close();
     }
