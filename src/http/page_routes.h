@@ -1,23 +1,43 @@
-// What the page needs of the server besides the API: its files, and the stream of snapshots for its dashboard.
+// PageRoutes: what the page needs of the server besides the API: GET / for browsers, its files, and GET /live, the
+// stream of snapshots for its dashboard.
+//
+// Thread-safe after AddTo. Stop ends the streams; the object must outlive the server whose routes it added.
 #pragma once
 
 #include <cpp-httplib/httplib.h>
 
-#include <memory>
+#include <functional>
+#include <string>
 
 #include "http/live_feed.h"
 #include "http/page.h"
+#include "http/server.h"
 
 namespace outrider {
 
-// Answers with a file of the page: compressed where the client understands that, or only "not modified".
-void SendPageFile(const PageFile& file, const httplib::Request& request, httplib::Response& response);
+class PageRoutes {
+ public:
+  using AddGet = std::function<void(const std::string& path, httplib::Server::Handler handler)>;
 
-// Whether the client is a browser that opens a page, rather than a program.
-bool WantsHtml(const httplib::Request& request);
+  // `enabled`: whether people get a page; /live is there without it too.
+  PageRoutes(bool enabled, Services services);
 
-// GET /live: a server-sent event with a snapshot, again and again, until the client goes away or the server stops.
-// `place` is the client's place among the watchers.
-void SendLive(LiveFeed& feed, std::shared_ptr<void> place, httplib::Response& response);
+  // `welcome`: what programs get at /.
+  void AddTo(const AddGet& get, std::string welcome);
+
+  // Whether the path needs no key. `accept` is the request's header of that name: at / it tells browsers and programs
+  // apart.
+  bool IsOpen(const std::string& path, const std::string& accept) const;
+
+  void Stop() { live_.Stop(); }
+
+ private:
+  std::string MakeSnapshot() const;
+
+  const bool enabled_;
+  const Services services_;
+  Page page_;
+  LiveFeed live_;
+};
 
 }  // namespace outrider

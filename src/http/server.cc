@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "api/fields.h"
-#include "api/live.h"
 #include "api/messages.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
@@ -47,10 +46,6 @@ void SendResult(const Request& request, Response& response, const Result<Json>& 
 bool IsOpenPath(const std::string& path) {
   return path == "/health" || path == "/v1/health";
 }
-
-// For browsers, if the program was built without the page.
-constexpr const char* kNoPage =
-    "Outrider is running, but its page was not built (./run builds it if Node.js is there). The API works.\n\n";
 
 constexpr const char* kWelcome =
     "Outrider is running.\n\n"
@@ -98,40 +93,10 @@ struct HttpServer::Impl {
   httplib::Server server;
   std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
 
-  Page page;
-  LiveFeed live;
+  PageRoutes page;
 
   Impl(HttpOptions http_options, Services http_services)
-      : options(std::move(http_options)), services(http_services), live([this] { return MakeSnapshot(); }) {
-    if (!options.page) return;
-    if (auto embedded = Page::Read(EmbeddedPage()); embedded.ok()) page = std::move(*embedded);
-  }
-
-  std::string MakeSnapshot() const {
-    Scheduler& scheduler = services.scheduler;
-    const StepCosts costs = scheduler.Costs();
-    return DumpJson(
-        LiveJson(scheduler.Stats(), scheduler.Slots(), costs, ReadMemoryUse(), services.api, services.info));
-  }
-
-  void AddPage() {
-    Get("/", [this](const Request& request, Response& response) {
-      const bool html = options.page && WantsHtml(request);
-      if (html && !page.empty()) return SendPageFile(*page.Find("/"), request, response);
-      response.set_content(std::string(html ? kNoPage : "") + kWelcome, "text/plain");
-    });
-    for (const auto& [path, file] : page.files()) {
-      if (path == "/") continue;
-      Get(path, [&file](const Request& request, Response& response) { SendPageFile(file, request, response); });
-    }
-    Get("/live", [this](const Request& request, Response& response) {
-      std::shared_ptr<void> place = live.Enter();
-      if (!place)
-        return SendError(request, response,
-                         Status(StatusCode::kResourceExhausted, "too many dashboards are open; close one"));
-      SendLive(live, std::move(place), response);
-    });
-  }
+      : options(std::move(http_options)), services(http_services), page(options.page, services) {}
 
   void Get(const std::string& path, httplib::Server::Handler handler) {
     methods.emplace(path, "GET");
@@ -243,7 +208,8 @@ struct HttpServer::Impl {
 
   void AddRoutes() {
     const ApiContext& api = services.api;
-    AddPage();
+    page.AddTo([this](const std::string& path, httplib::Server::Handler handler) { Get(path, std::move(handler)); },
+               kWelcome);
     for (const char* path : {"/health", "/v1/health"}) {
       Get(path, [](const Request&, Response& response) { SendJson(response, {{"status", "ok"}}); });
     }
@@ -298,7 +264,7 @@ struct HttpServer::Impl {
       }
       const bool may =
           !options.api_keys.required() || IsOpenPath(request.path) ||
-          (page.Find(request.path) != nullptr && (request.path != "/" || WantsHtml(request))) ||
+          page.IsOpen(request.path, request.get_header_value("Accept")) ||
           options.api_keys.Accepts(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
       if (may) return httplib::Server::HandlerResponse::Unhandled;
       response.set_header("WWW-Authenticate", "Bearer");
@@ -382,7 +348,7 @@ void HttpServer::Serve() {
   impl_->server.listen_after_bind();
 }
 void HttpServer::Stop(Duration max_wait) {
-  impl_->live.Stop();
+  impl_->page.Stop();
   impl_->answers.WaitForNone(max_wait);
   impl_->server.stop();
 }
