@@ -27,7 +27,7 @@ describe("chat", () => {
   it("sends a message and streams the answer", async () => {
     const watched = await open();
     const { page } = watched;
-    await page.getByRole("button", { name: "Count from one to thirty in words." }).waitFor();
+    await page.getByRole("button", { name: "Explain in two sentences why the sky is blue. Then repeat them." }).waitFor();
     await send(page, QUESTION);
     await page.locator("article.user").waitFor();
     expect((await waitForAnswer(page)).length).toBeGreaterThan(20);

@@ -10,7 +10,7 @@ import { send, Server, SMALL_MODEL, startBrowser, stopBrowser, waitForAnswer, Wa
 
 const FOLDER = process.env.OUTRIDER_PICTURES;
 const MODEL = process.env.OUTRIDER_DEFAULT_MODEL || SMALL_MODEL;
-const QUESTION = "List the days of the week with one sentence about each, then list the days again.";
+const QUESTION = "Explain in two sentences why the sky is blue. Then write the same two sentences again.";
 const FRAMES = 30; // of the film: ten seconds
 
 let server: Server;
@@ -18,7 +18,7 @@ let server: Server;
 beforeAll(async () => {
   if (FOLDER) mkdirSync(FOLDER, { recursive: true });
   await startBrowser();
-  server = await Server.start(["-md", SMALL_MODEL, "--temp", "0", "-n", "160", "--alias", "SmolLM2-135M-Instruct"], { model: MODEL });
+  server = await Server.start(["-md", SMALL_MODEL, "--spec-forget", "--temp", "0", "--alias", "SmolLM2-135M-Instruct"], { model: MODEL });
 });
 afterAll(async () => {
   await stopBrowser();
@@ -39,7 +39,7 @@ async function ask(page: Page): Promise<void> {
 
 describe("pictures", () => {
   it("origins, light", async () => {
-    const watched = await Watched.open(server.url, { viewport: { width: 1200, height: 760 } });
+    const watched = await Watched.open(server.url, { viewport: { width: 1200, height: 820 } });
     await ask(watched.page);
     await watched.page.locator('[data-token]:not([data-drafter=""])').nth(6).hover();
     await take(watched.page, "origins.png");
@@ -47,19 +47,18 @@ describe("pictures", () => {
   });
 
   it("compare and dashboard, dark", async () => {
-    const watched = await Watched.open(`${server.url}#/compare`, { viewport: { width: 1200, height: 760 }, colorScheme: "dark" });
+    const watched = await Watched.open(`${server.url}#/compare`, { viewport: { width: 1200, height: 820 }, colorScheme: "dark" });
     const { page } = watched;
     await page.getByRole("button", { name: "Compare" }).click();
     await page.locator(".verdict.good").waitFor();
     await take(page, "compare-dark.png");
     await page.getByRole("link", { name: "Dashboard" }).click();
     await page.locator(".chart canvas").first().waitFor();
-    const busy = await watched.another(server.url);
-    await send(busy, QUESTION);
-    await page.bringToFront();
-    await page.waitForTimeout(3000);
+    const questions = ["Tell me about the sea.", "Count to fifty, twice.", "Write a poem, then write it again."];
+    const load = Promise.all(questions.map((content) => fetch(`${server.url}v1/chat/completions`, { method: "POST", body: JSON.stringify({ messages: [{ role: "user", content }], max_tokens: 400 }) }).then((response) => response.text())));
+    await page.waitForTimeout(4000);
     await take(page, "dashboard-dark.png");
-    await waitForAnswer(busy);
+    await load;
     await watched.close();
   });
 

@@ -44,7 +44,7 @@ export const texts = {
   chat: {
     emptyTitle: "Ask something",
     emptyText: "Drafters guess the next words and the model checks them, so answers come faster. Switch on “Origins” to see who proposed each token.",
-    examples: ["Count from one to thirty in words.", "Write a Python function that reverses a string.", "Explain what speculative decoding is in three sentences."],
+    examples: ["Explain in two sentences why the sky is blue. Then repeat them.", "Write a Python function that reverses a string.", "Explain what speculative decoding is in three sentences."],
     inputLabel: "Your message",
     placeholder: "Write a message. Enter sends it, Shift+Enter starts a new line.",
     send: "Send",
@@ -178,7 +178,7 @@ export const texts = {
     title: "Same text, less time",
     explain: "The same question twice: once without drafts, once with them. Same seed, same text; only the time differs.",
     prompt: "Question",
-    defaultPrompt: "Write the numbers from one to forty in words, separated by commas. Then write them again.",
+    defaultPrompt: "Explain in two sentences why the sky is blue. Then write the same two sentences again.",
     maxTokens: "Tokens",
     temperature: "Temperature",
     seed: "Seed",
