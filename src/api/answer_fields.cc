@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "api/logprobs.h"
+#include "base/utf8.h"
+
 namespace outrider {
 namespace {
 
@@ -49,8 +52,10 @@ Json TimingsJson(const Completion& completion) {
   if (!completion.steps.empty()) {
     Json& steps = timings["steps"] = Json::array();
     for (const DraftedStep& step : completion.steps) {
+      Json rejected = Json::array();
+      for (const std::string& piece : step.rejected) rejected.push_back(ReplaceInvalidUtf8(piece));
       steps.push_back({step.drafter.empty() ? Json() : Json(step.drafter), step.drafted, step.accepted,
-                       std::round(step.ms * 1000) / 1000});
+                       std::round(step.ms * 1000) / 1000, std::move(rejected)});
     }
   }
   return timings;
@@ -59,7 +64,10 @@ Json TimingsJson(const Completion& completion) {
 Json ProvenanceJson(const std::vector<GeneratedToken>& tokens) {
   Json list = Json::array();
   for (const GeneratedToken& token : tokens) {
-    list.push_back({{"text", token.piece}, {"drafter", token.drafter.empty() ? Json() : Json(token.drafter)}});
+    Json item = {{"text", ReplaceInvalidUtf8(token.piece)},
+                 {"drafter", token.drafter.empty() ? Json() : Json(token.drafter)}};
+    if (!IsValidUtf8(token.piece)) item["bytes"] = TokenBytes(token.piece);
+    list.push_back(std::move(item));
   }
   return list;
 }

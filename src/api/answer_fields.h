@@ -15,7 +15,8 @@ Json TimingsJson(const GenerationTimings& timings);
 Json TimingsJson(const Completion& completion);  // also what each drafter did
 
 // Each token's text and the drafter that proposed it:
-// [{"text": " the", "drafter": "suffix"}, {"text": " cat", "drafter": null}].
+// [{"text": " the", "drafter": "suffix"}, {"text": " cat", "drafter": null}]. A token that is not whole characters also
+// has its "bytes".
 Json ProvenanceJson(const std::vector<GeneratedToken>& tokens);
 
 // The settings as llama.cpp reports them in /props and with each /completion.

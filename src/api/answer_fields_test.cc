@@ -74,9 +74,10 @@ TEST(AnswerFieldsTest, TimingsTellWhatDraftersDid) {
 
 TEST(AnswerFieldsTest, StepsAreListedIfThereAreAny) {
   Completion completion;
-  completion.steps.push_back({.drafter = "suffix", .drafted = 4, .accepted = 3, .ms = 1.23456});
+  completion.steps.push_back({.drafter = "suffix", .drafted = 4, .accepted = 3, .ms = 1.23456, .rejected = {" b\xF0"}});
   completion.steps.push_back({.drafter = "", .drafted = 0, .accepted = 0, .ms = 2});
-  EXPECT_EQ(TimingsJson(completion)["steps"], Json::parse(R"([["suffix", 4, 3, 1.235], [null, 0, 0, 2.0]])"));
+  EXPECT_EQ(TimingsJson(completion)["steps"],
+            Json::parse(R"([["suffix", 4, 3, 1.235, [" b\uFFFD"]], [null, 0, 0, 2.0, []]])"));
 }
 
 TEST(AnswerFieldsTest, ProvenanceListsEachTokenWithItsDrafter) {
@@ -86,6 +87,12 @@ TEST(AnswerFieldsTest, ProvenanceListsEachTokenWithItsDrafter) {
   own.piece = " cat";
   EXPECT_EQ(ProvenanceJson({drafted, own}), Json::parse(R"([{"text": " the", "drafter": "suffix"},
                                                             {"text": " cat", "drafter": null}])"));
+}
+
+TEST(AnswerFieldsTest, ProvenanceGivesTheBytesOfTokensThatAreNotWholeCharacters) {
+  GeneratedToken half;
+  half.piece = "a\xC3";
+  EXPECT_EQ(ProvenanceJson({half}), Json::parse(R"([{"text": "a\uFFFD", "drafter": null, "bytes": [97, 195]}])"));
 }
 
 }  // namespace

@@ -47,6 +47,13 @@ std::string MetricsText(const SchedulerStats& stats) {
               "Steps that a replica of the model began before the one before was over", stats.lookahead_steps);
   out.Distribution("outrider_first_token_seconds", "Time from submission to the first token",
                    stats.first_token_seconds);
+  const std::vector<std::pair<std::string_view, double>> stages = {{"prefill", stats.prompt_seconds},
+                                                                   {"draft", stats.draft_seconds},
+                                                                   {"verify", stats.decode_seconds},
+                                                                   {"sample", stats.sample_seconds},
+                                                                   {"rollback", stats.rollback_seconds}};
+  out.CounterBy("stage", "outrider_stage_seconds_total", "Time by stage, summed over requests that ended", stages,
+                [](const auto& stage) { return stage; });
   out.CounterBy(
       "drafter", "outrider_draft_tokens_proposed_total", "Draft tokens verified, by drafter", stats.drafters,
       [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.proposed)); });

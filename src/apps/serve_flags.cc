@@ -41,6 +41,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--max-connections,--threads-http", o.http.max_connections, "connections served at once")
       ->check(CLI::Range(1, 65536));
   flags.SameAsDefault("-1");
+  flags.Switch("--no-webui,--no-ui", o.http.page, "do not serve the page for people at /", false);
   flags.Add("--slot-save-path", o.http.slot_save_path, "directory for /slots/{id}?action=save and restore");
   flags.OnOff("--slots", "--no-slots", o.http.slots, "serve GET /slots, which shows what the slots are doing");
 }

@@ -68,7 +68,8 @@ class Speculator {
   const std::vector<DrafterStats>& stats() const;           // by drafter, since the start
   const std::vector<DrafterStats>& stats(SeqId seq) const;  // of the request running in `seq`, or the last one there
   const CostCurve& curve() const;
-  double speed_up() const;           // over plain decoding, lately
+  std::vector<DraftServerState> servers() const;  // that drafters ask, in the order of the drafters
+  double speed_up() const;                        // over plain decoding, lately
   double speed_up(SeqId seq) const;  // of the request running in `seq`, or the last one there; 1 if nothing is known
   uint64_t lookahead_steps() const;  // steps whose rows had been begun before they were asked for
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/listening_socket.h"
+#include "http/page_routes.h"
 #include "http/slots.h"
 
 namespace outrider {
@@ -53,7 +54,8 @@ constexpr const char* kWelcome =
     "  POST /v1/responses          OpenAI responses     POST /detokenize     tokens to text\n"
     "  POST /v1/messages           Anthropic messages   POST /apply-template messages to prompt\n"
     "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
-    "  GET  /health  /props  /slots  /metrics           what the server is doing\n";
+    "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
+    "  GET  /live                                       the same, as a stream of snapshots\n";
 
 // Counts the answers that are being written, so that the server can wait for them before it stops: httplib would cut a
 // stream between two of its chunks.
@@ -91,7 +93,10 @@ struct HttpServer::Impl {
   httplib::Server server;
   std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
 
-  Impl(HttpOptions http_options, Services http_services) : options(std::move(http_options)), services(http_services) {}
+  PageRoutes page;
+
+  Impl(HttpOptions http_options, Services http_services)
+      : options(std::move(http_options)), services(http_services), page(options.page, services) {}
 
   void Get(const std::string& path, httplib::Server::Handler handler) {
     methods.emplace(path, "GET");
@@ -203,7 +208,8 @@ struct HttpServer::Impl {
 
   void AddRoutes() {
     const ApiContext& api = services.api;
-    Get("/", [](const Request&, Response& response) { response.set_content(kWelcome, "text/plain"); });
+    page.AddTo([this](const std::string& path, httplib::Server::Handler handler) { Get(path, std::move(handler)); },
+               kWelcome);
     for (const char* path : {"/health", "/v1/health"}) {
       Get(path, [](const Request&, Response& response) { SendJson(response, {{"status", "ok"}}); });
     }
@@ -259,6 +265,7 @@ struct HttpServer::Impl {
       }
       const bool may =
           !options.api_keys.required() || IsOpenPath(request.path) ||
+          page.IsOpen(request.path, request.get_header_value("Accept")) ||
           options.api_keys.Accepts(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
       if (may) return httplib::Server::HandlerResponse::Unhandled;
       response.set_header("WWW-Authenticate", "Bearer");
@@ -342,6 +349,7 @@ void HttpServer::Serve() {
   impl_->server.listen_after_bind();
 }
 void HttpServer::Stop(Duration max_wait) {
+  impl_->page.Stop();
   impl_->answers.WaitForNone(max_wait);
   impl_->server.stop();
 }

@@ -31,6 +31,7 @@ struct HttpOptions {
   int idle_seconds = 5;      // a kept-alive connection without a request is closed after this
   int max_connections = 128;
   bool slots = true;           // serve GET /slots
+  bool page = true;            // serve the page for people at /
   std::string slot_save_path;  // directory for /slots?action=save; "" = saving is refused
 };
 

@@ -18,6 +18,7 @@
 
 #include "base/metrics_writer.h"
 #include "http/http_test_util.h"
+#include "http/page.h"
 
 namespace outrider {
 namespace {
@@ -193,6 +194,53 @@ TEST(HttpServerTest, EachPathGivesItsOwnAnswer) {
   EXPECT_EQ(Json::parse(server.Post("/tokenize", R"({"content": "Hi"})")->body), (Json{{"tokens", {72, 105}}}));
   EXPECT_EQ(Json::parse(server.Post("/detokenize", R"({"tokens": [72, 105]})")->body), (Json{{"content", "Hi"}}));
   EXPECT_EQ(Json::parse(server.Post("/completion", Completion(5))->body)["content"], "abcde");
+}
+
+// --- The page
+
+TEST(HttpServerTest, BrowsersGetThePageAndProgramsTheListOfPaths) {
+  const RunningServer server;
+  const httplib::Headers browser = {{"Accept", "text/html,*/*"}};
+  EXPECT_EQ(server.Get("/")->body.rfind("Outrider is running.", 0), 0u);
+  const auto page = server.Get("/", browser);
+  ASSERT_EQ(page->status, 200);
+  if (EmbeddedPage().empty()) {
+    EXPECT_NE(page->body.find("page was not built"), std::string::npos);
+    return;
+  }
+  EXPECT_EQ(page->get_header_value("Content-Security-Policy"), kPagePolicy);
+  EXPECT_NE(page->body.find("<!doctype html>"), std::string::npos);
+  httplib::Headers again = browser;
+  again.emplace("If-None-Match", page->get_header_value("ETag"));
+  EXPECT_EQ(server.Get("/", again)->status, 304);
+  HttpOptions options;
+  options.api_keys = ApiKeys({"key"});
+  const RunningServer locked(options);
+  EXPECT_EQ(locked.Get("/", browser)->status, 200) << "a browser that opens a page cannot send a key";
+  EXPECT_EQ(locked.Get("/page/app.js")->status, 200);
+  EXPECT_EQ(locked.Get("/")->status, 401);
+  EXPECT_EQ(locked.Get("/live")->status, 401);
+}
+
+TEST(HttpServerTest, ThePageCanBeSwitchedOff) {
+  HttpOptions options;
+  options.page = false;
+  const RunningServer server(options);
+  const auto answer = server.Get("/", {{"Accept", "text/html"}});
+  EXPECT_EQ(answer->body.rfind("Outrider is running.\n", 0), 0u);
+  EXPECT_EQ(server.Get("/page/app.js")->status, 404);
+}
+
+TEST(HttpServerTest, WatchersGetSnapshotsUntilTheServerStops) {
+  RunningServer server;
+  Socket watcher(server.server.port());
+  ASSERT_TRUE(watcher.Send("GET /live HTTP/1.1\r\nHost: x\r\n\r\n"));
+  ASSERT_TRUE(watcher.ReadUntil("llamacpp:n_decode_total"));
+  ASSERT_EQ(server.Post("/completion", Completion(5))->status, 200);
+  ASSERT_TRUE(watcher.ReadUntil("llamacpp:tokens_predicted_total 5"));
+  server.Stop();
+  EXPECT_TRUE(watcher.ReadToEnd());
+  EXPECT_NE(watcher.received().find("\r\n0\r\n"), std::string::npos) << "the stream ended in order";
 }
 
 TEST(HttpServerTest, PathsThatDoNotExistAndWrongMethods) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "drafters/drafter.h"
 #include "remote/draft.pb.h"
 
 namespace outrider {
@@ -36,6 +38,9 @@ class DraftNetwork {
 
   // Opens a stream to the usable server with the fewest of our streams; null if there is none at the moment.
   virtual std::unique_ptr<DraftStream> Connect() = 0;
+
+  // The servers and their states, without the times of their answers, which the network does not know.
+  virtual std::vector<DraftServerState> Servers() { return {}; }
 };
 
 }  // namespace outrider

@@ -101,6 +101,7 @@ class DraftHost {
                                   this);
   }
 
+  const std::string& address() const { return address_; }
   draft::v1::Drafting::Stub& stub() { return *stub_; }
   std::atomic<int>& streams() { return streams_; }
 
@@ -312,6 +313,13 @@ class GrpcNetwork : public DraftNetwork {
     }
     if (!best) return nullptr;
     return std::make_unique<GrpcStream>(std::make_shared<Call>(best, token_));
+  }
+
+  std::vector<DraftServerState> Servers() override {
+    const TimePoint now = Clock::Real().Now();
+    std::vector<DraftServerState> servers;
+    for (const auto& host : hosts_) servers.push_back({host->address(), host->Usable(now), host->streams()});
+    return servers;
   }
 
  private:

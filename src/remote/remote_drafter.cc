@@ -223,4 +223,11 @@ void RemoteDrafter::End(SeqId seq, std::span<const Token>, bool) {
   s.active = false;
 }
 
+std::vector<DraftServerState> RemoteDrafter::Servers() {
+  std::vector<DraftServerState> servers = network_->Servers();
+  // The time is measured over all servers: which of them answered is not known here.
+  for (DraftServerState& server : servers) server.answer_seconds = answer_time_.known ? answer_time_.mean : 0;
+  return servers;
+}
+
 }  // namespace outrider

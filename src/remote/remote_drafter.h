@@ -37,6 +37,7 @@ class RemoteDrafter : public Drafter {
   void Commit(SeqId seq, const CommittedStep& step) override;
   void Propose(std::span<Proposal*> proposals) override;
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
+  std::vector<DraftServerState> Servers() override;
 
  private:
   // A sequence of the target, and its stream to a draft server.

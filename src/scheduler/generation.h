@@ -84,8 +84,10 @@ struct DraftedStep {
   std::string_view drafter;  // "" = none
   int drafted = 0;
   int accepted = 0;
-  double ms = 0;  // since the step before
+  double ms = 0;                           // since the step before
+  std::vector<std::string> rejected = {};  // text of the rejected draft tokens, the first kMaxRejectedListed of them
 };
+inline constexpr int kMaxRejectedListed = 16;  // bounds the size of an answer: drafts may be a thousand tokens long
 
 struct Completion {
   FinishReason reason = FinishReason::kEndOfText;

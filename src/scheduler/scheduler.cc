@@ -237,8 +237,9 @@ void Scheduler::CommitDrawn(const StepEntry& entry) {
   sequence.timings.accepted_tokens += accepted;
   if (!entry.draft.empty()) stats_.accepted_length.Observe(accepted);
   if (sequence.generation->request().speculation.provenance && before > static_cast<size_t>(sequence.prompt_length)) {
-    sequence.steps.push_back({entry.draft.empty() ? "" : speculator_->name(entry.draft[0].source),
-                              static_cast<int>(entry.draft.size()), accepted, step_ms});
+    const DrafterId first = entry.draft.empty() ? kNoDrafter : entry.draft[0].source;
+    sequence.steps.push_back(DescribeStep(sequence.generation->request(), tokenizer_, entry.draft, accepted,
+                                          speculator_->name(first), step_ms));
   }
   ReportToDrafters(entry, added, accepted);
   // Removes draft tokens from memory that were rejected or lie past the end of the answer.
@@ -362,24 +363,6 @@ SchedulerStats Scheduler::Stats() const {
   stats.queued = static_cast<int>(inbox_.waiting());
   stats.refused = inbox_.refused();
   return stats;
-}
-
-Result<SavedSlot> Scheduler::SaveSlot(SeqId slot) {
-  Result<SavedSlot> saved = Internal("not run");
-  inbox_.RunBetweenSteps([&] { saved = slots_.Save(slot); });
-  return saved;
-}
-
-Status Scheduler::RestoreSlot(SeqId slot, SavedSlot saved) {
-  Status result;
-  inbox_.RunBetweenSteps([&] { result = slots_.Restore(slot, std::move(saved)); });
-  return result;
-}
-
-Result<int> Scheduler::EraseSlot(SeqId slot) {
-  Result<int> erased = Internal("not run");
-  inbox_.RunBetweenSteps([&] { erased = slots_.Erase(slot); });
-  return erased;
 }
 
 void Scheduler::Start() {

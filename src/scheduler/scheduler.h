@@ -32,6 +32,7 @@
 #include "scheduler/stats.h"
 #include "scheduler/status_board.h"
 #include "scheduler/step_batch.h"
+#include "scheduler/step_costs.h"
 #include "scheduler/verifier.h"
 
 namespace outrider {
@@ -66,6 +67,9 @@ class Scheduler {
 
   SchedulerStats Stats() const;
   std::vector<SlotStatus> Slots() const { return status_.slots(); }
+
+  // Runs between two steps, so it may wait as long as a step takes.
+  StepCosts Costs();
 
   // Slot actions run between steps. The slot must be idle: kUnavailable otherwise.
   Result<SavedSlot> SaveSlot(SeqId slot);

@@ -445,5 +445,60 @@ TEST(SpeculationTest, TellsWhoDraftedEachToken) {
   EXPECT_EQ(completion->drafters[0].accepted, 6u);
 }
 
+TEST(SpeculationTest, StepsListTheRejectedTokensUpToALimit) {
+  const FakeEngine::Script script = [](std::span<const Token> tokens) {
+    return static_cast<Token>('a' + tokens.size() % 26);
+  };
+  ManualClock clock;
+  FakeEngine engine(SmallEngine(), script);
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  Scheduler scheduler(engine, tokenizer, filters, SchedulerOptions(), Speculating(engine, script, 0.8, 24, clock),
+                      clock);
+  GenerationRequest request = Request("abc", 80);
+  request.speculation.provenance = true;
+  const auto generation = *scheduler.Submit(request);
+  while (scheduler.Step()) {
+  }
+  const auto chunk = generation->Wait(std::chrono::milliseconds(0));
+  ASSERT_TRUE(chunk && chunk->completion);
+  size_t rejected = 0;
+  int place = 4;  // tokens before the step: the prompt, and the one that came with it
+  for (const DraftedStep& step : chunk->completion->steps) {
+    EXPECT_EQ(step.rejected.size(), static_cast<size_t>(std::min(step.drafted - step.accepted, kMaxRejectedListed)));
+    place += step.accepted;
+    const std::string right(1, static_cast<char>('a' + place % 26));
+    EXPECT_TRUE(step.rejected.empty() || step.rejected[0] != right);
+    ++place;
+    rejected += step.rejected.size();
+  }
+  EXPECT_GT(rejected, 0u);
+}
+
+TEST(SpeculationTest, CostsCanBeAskedForAtAnyTime) {
+  const FakeEngine::Script script = [](std::span<const Token>) { return Token{'a'}; };
+  ManualClock clock;
+  FakeEngine engine(SmallEngine(), script);
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  std::vector<std::unique_ptr<Drafter>> none;
+  Scheduler scheduler(engine, tokenizer, filters, SchedulerOptions(),
+                      std::make_unique<Speculator>(std::move(none), CostCurve({{1, 0.01}, {4, 0.02}}),
+                                                   SpeculatorOptions(), engine, clock),
+                      clock);
+  StepCosts costs = scheduler.Costs();
+  ASSERT_EQ(costs.curve.size(), static_cast<size_t>(kMaxShownRows));
+  EXPECT_NEAR(costs.curve[3].seconds, 0.02, 1e-9);
+  EXPECT_EQ(costs.curve[0].spread, 0);
+  EXPECT_EQ(costs.last_rows, 0);
+  const auto generation = *scheduler.Submit(Request("abc", 10));
+  scheduler.Step();
+  scheduler.Step();
+  costs = scheduler.Costs();
+  EXPECT_EQ(costs.last_rows, 1);
+  EXPECT_EQ(costs.context, 5);
+  EXPECT_TRUE(costs.draft_servers.empty());
+}
+
 }  // namespace
 }  // namespace outrider

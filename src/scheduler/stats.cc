@@ -10,6 +10,10 @@ void CountFinished(const Completion& completion, SchedulerStats* stats) {
   stats->generated_tokens += static_cast<uint64_t>(timings.generated_tokens);
   stats->prompt_seconds += timings.prompt_ms / 1000;
   stats->generate_seconds += timings.generate_ms / 1000;
+  stats->draft_seconds += timings.draft_ms / 1000;
+  stats->decode_seconds += timings.decode_ms / 1000;
+  stats->sample_seconds += timings.sample_ms / 1000;
+  stats->rollback_seconds += timings.rollback_ms / 1000;
 }
 
 }  // namespace outrider

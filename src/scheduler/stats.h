@@ -21,6 +21,8 @@ struct SchedulerStats {
   uint64_t generated_tokens = 0;
   double prompt_seconds = 0;    // sum over requests
   double generate_seconds = 0;  // sum over requests
+  // How the time of the steps after the first token was spent, summed over requests (see GenerationTimings).
+  double draft_seconds = 0, decode_seconds = 0, sample_seconds = 0, rollback_seconds = 0;
   uint64_t steps = 0;
   uint64_t lookahead_steps = 0;  // steps whose rows were begun before they were asked for
   uint64_t rows = 0;             // over all steps

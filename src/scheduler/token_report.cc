@@ -1,5 +1,6 @@
 #include "scheduler/token_report.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sampling/logprobs.h"
@@ -39,6 +40,16 @@ GeneratedToken DescribeToken(const GenerationRequest& request, const Tokenizer& 
     AddModelLogprobs(logits, request.top_logprobs, &described);
   }
   return described;
+}
+
+DraftedStep DescribeStep(const GenerationRequest& request, const Tokenizer& tokenizer,
+                         std::span<const DraftToken> draft, int accepted, std::string_view drafter, double ms) {
+  DraftedStep step{drafter, static_cast<int>(draft.size()), accepted, ms};
+  const auto rejected = draft.subspan(static_cast<size_t>(accepted));
+  for (const DraftToken& wrong : rejected.first(std::min<size_t>(rejected.size(), kMaxRejectedListed))) {
+    step.rejected.push_back(tokenizer.Piece(wrong.token, request.show_special));
+  }
+  return step;
 }
 
 }  // namespace outrider

@@ -128,10 +128,11 @@ def test_with_and_without_drafts(prompts, tmp_path):
         assert 0 < row["first_token_seconds"] <= row["seconds"]
         assert row["timings"]["stages"]["verify_ms"] >= 0
         steps = row["timings"]["steps"]
-        assert sum(drafted for _, drafted, _, _ in steps) == row["timings"]["draft_n"]
-        assert sum(accepted for _, _, accepted, _ in steps) == row["timings"]["draft_n_accepted"]
-        assert sum(ms for _, _, _, ms in steps) == pytest.approx(row["timings"]["predicted_ms"], abs=0.1)
-        assert all((drafter is None) == (drafted == 0) for drafter, drafted, _, _ in steps)
+        assert sum(drafted for _, drafted, _, _, _ in steps) == row["timings"]["draft_n"]
+        assert sum(accepted for _, _, accepted, _, _ in steps) == row["timings"]["draft_n_accepted"]
+        assert sum(ms for _, _, _, ms, _ in steps) == pytest.approx(row["timings"]["predicted_ms"], abs=0.1)
+        assert all((drafter is None) == (drafted == 0) for drafter, drafted, _, _, _ in steps)
+        assert all(len(rejected) == min(drafted - accepted, 16) for _, drafted, accepted, _, rejected in steps)
     deep = [row["prompt_tokens"] for row in rows if row["context"] == 1024]
     assert 900 < min(deep) and max(deep) < 1400
     # Taking turns: between two answers of one variant to different prompts are all the others.

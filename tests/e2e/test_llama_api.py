@@ -2,10 +2,11 @@
 
 import json
 import math
+import re
 
 import pytest
 
-from harness import DRAFT_MODEL, HYBRID_MODEL, ONE_SLOT, chat_request, checked, parse_prometheus, text_of
+from harness import DRAFT_MODEL, HYBRID_MODEL, ONE_SLOT, REPO, chat_request, checked, events_in, parse_prometheus, text_of
 
 PROMPT = "Once upon a time there was a lighthouse keeper who"
 BODY = {"prompt": PROMPT, "n_predict": 16, "temperature": 0}
@@ -175,6 +176,30 @@ class TestState:
             next(events)
             assert [slot["is_processing"] for slot in server.get("/slots")] == [True]
             assert server.metrics()["llamacpp:requests_processing"] == 1
+
+    def test_grafana_dashboard_uses_metrics_that_exist(self, server):
+        """docs/grafana.json asks for nothing that /metrics does not have, and labels that the metrics carry."""
+        samples = parse_prometheus(checked(server.http.get("/metrics")).text)
+        names = {name.partition("{")[0] for name in samples}
+        dashboard = json.loads((REPO / "docs/grafana.json").read_text())
+        queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+        queries.append(dashboard["templating"]["list"][1]["definition"])
+        asked = {name for query in queries for name in re.findall(r"\b(?:llamacpp:|outrider_)\w+", query)}
+        assert len(asked) > 15 and asked <= names, asked - names
+        for query in queries:
+            for label in re.findall(r"by \((\w+)\)", query):
+                labelled = re.findall(r"\b((?:llamacpp:|outrider_)\w+)", query)
+                assert all(f'{name}{{{label}="' in " ".join(samples) for name in labelled), query
+
+    def test_live_tells_the_metrics_as_they_are(self, server):
+        server.post("/completion", BODY)
+        with server.http.stream("GET", "/live") as response:
+            live = next(events_in(response.iter_bytes()))
+        assert live["metrics"] == checked(server.http.get("/metrics")).text
+        assert [slot["id"] for slot in live["slots"]] == [slot["id"] for slot in server.get("/slots")]
+        rows = [point[0] for point in live["costs"]["curve"]]
+        assert rows == list(range(1, 33)) and all(seconds > 0 and spread >= 0 for _, seconds, spread in live["costs"]["curve"])
+        assert live["memory"]["resident"] > 1e6 and live["draft_servers"] == []
 
     def test_metrics(self, server):
         before = server.metrics()

@@ -1,0 +1,23 @@
+// What the dashboard shows, as one JSON object. The counters are those of /metrics, as the same text, so that the two
+// can never tell different numbers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/info.h"
+#include "scheduler/step_costs.h"
+
+namespace outrider {
+
+struct MemoryUse {
+  uint64_t resident_bytes = 0;  // of this process; 0 if the system does not tell
+};
+
+MemoryUse ReadMemoryUse();
+
+// {"metrics": "…", "slots": […], "costs": {…}, "draft_servers": […], "memory": {…}}
+Json LiveJson(const SchedulerStats& stats, const std::vector<SlotStatus>& slots, const StepCosts& costs,
+              const MemoryUse& memory, const ApiContext& context, const ServerInfo& info);
+
+}  // namespace outrider
