@@ -25,6 +25,8 @@ WireNames NamesOf(StatusCode code) {
       return {400, "invalid_request_error", "invalid_request_error"};
     case StatusCode::kUnauthenticated:
       return {401, "authentication_error", "authentication_error"};
+    case StatusCode::kPermissionDenied:
+      return {403, "permission_error", "permission_error"};
     case StatusCode::kNotFound:
       return {404, "not_found_error", "not_found_error"};
     case StatusCode::kResourceExhausted:

@@ -92,8 +92,8 @@ Status ServeDrafts(DraftOptions options) {
     metrics = std::move(*started);
     LogInfo("metrics on port {}", metrics->port());
   }
-  LogInfo("model {}: {}; {} sequences of {} tokens", options.model.path, (*model)->Description(), info.n_sequences,
-          info.sequence_length);
+  LogInfo("model {}: {}; {} sequences of {} tokens", std::filesystem::path(options.model.path).filename().string(),
+          (*model)->Description(), info.n_sequences, info.sequence_length);
   LogInfo("drafting on port {}{}", (*server)->port(),
           options.server.credentials.folder.empty() ? ", in plain text" : ", with certificates");
   stop.get_future().wait();

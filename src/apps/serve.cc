@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -89,9 +91,33 @@ void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seco
 void StopServer(HttpServer& server, std::future<void>& serving) {
   constexpr std::chrono::seconds kCloseTimeout{1};
   server.Stop(kCloseTimeout);
-  if (serving.wait_for(kCloseTimeout) == std::future_status::ready) return;
+  if (serving.wait_for(2 * kCloseTimeout) == std::future_status::ready) return;
   LogInfo("stopped, with connections that did not close");
   ExitAtOnce(0);
+}
+
+// Requests that are being read or sent count, too, besides those that run and wait: the queue's limit is to be met
+// first.
+int MaxGenerations(const ServeOptions& options) {
+  constexpr int kOnTheirWay = 16;
+  return static_cast<int>(
+      std::min<int64_t>(int64_t{options.context.n_sequences} + options.scheduler.max_queue + kOnTheirWay,
+                        std::numeric_limits<int>::max()));
+}
+
+// Each connection is a file to the system, which often allows 1024 unless a program asks for more.
+void RaiseFileLimit(int connections) {
+  constexpr rlim_t kOtherFiles = 256;
+  const rlim_t wanted = static_cast<rlim_t>(connections) + kOtherFiles;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// As the log and /props may show it.
+std::string ShownPath(const ServeOptions& options) {
+  return options.show_paths ? options.model.path : std::filesystem::path(options.model.path).filename().string();
 }
 
 // What is loaded before the port is opened. A member may use those before it, which it does not outlive.
@@ -131,7 +157,7 @@ void LogParts(const ServeOptions& options, LoadedParts& parts, Duration load_tim
   const LlamaModel& model = *target.model();
   const EngineInfo& info = target.engine().info();
   const std::string exactness = target.exactness();
-  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", options.model.path, model.Description(),
+  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", ShownPath(options), model.Description(),
           model.SizeBytes() / 1e6, Milliseconds(load_time) / 1000);
   LogInfo("kernels: {}", model.kernels());
   if (target.replicated())
@@ -166,7 +192,7 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
 
 ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
   const LlamaModel& model = *parts.target->model();
-  return {.model_path = options.model.path,
+  return {.model_path = ShownPath(options),
           .model_description = model.Description(),
           .model_bytes = model.SizeBytes(),
           .model_parameters = model.ParameterCount(),
@@ -236,6 +262,9 @@ Status Serve(ServeOptions options) {
   HttpOptions http = options.http;
   http.api_keys = ApiKeys(std::move(*keys));
   http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
+  http.max_buffered_bytes = static_cast<size_t>(options.max_buffered_mib * (1 << 20));
+  http.max_generations = MaxGenerations(options);
+  RaiseFileLimit(http.max_connections);
   if (Status status = RunServer(options, *defaults, http, *parts, signals); !status.ok()) return status;
   LogInfo("stopped");
   return {};

@@ -2,23 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "apps/speculation.h"
 #include "base/address.h"
-#include "http/auth.h"
 
 namespace outrider {
 
-Result<std::vector<std::string>> CollectApiKeys(const ServeOptions& options) {
-  std::vector<std::string> keys = options.api_keys;
+Result<std::vector<ApiKey>> CollectApiKeys(const ServeOptions& options) {
+  std::vector<ApiKey> keys;
+  for (const bool admin : {false, true}) {
+    for (const std::string& key : admin ? options.admin_keys : options.api_keys) {
+      if (key.empty()) return InvalidArgument(fmt::format("{} is empty", admin ? "--admin-key" : "--api-key"));
+      keys.push_back(PlainKey(key, admin));
+    }
+  }
   if (!options.api_key_file.empty()) {
     auto more = ReadKeyFile(options.api_key_file);
     if (!more.ok()) return more.status();
     keys.insert(keys.end(), more->begin(), more->end());
   }
-  if (std::find(keys.begin(), keys.end(), "") != keys.end()) return InvalidArgument("--api-key is empty");
+  if (Status status = CheckDistinct(keys); !status.ok()) return status;
   if (keys.empty() && !IsLoopback(options.http.host) && !options.allow_no_keys) {
     return InvalidArgument(
         fmt::format("--host {} can be reached from other machines: give an --api-key, or --insecure-no-auth if "

@@ -7,12 +7,14 @@
 
 #include "apps/serve_options.h"
 #include "base/status.h"
+#include "http/auth.h"
 
 namespace outrider {
 
-// The keys of --api-key and --api-key-file. Without any, only a loopback address may be listened on, unless
+// The keys of --api-key, --admin-key and --api-key-file. Without any, only a loopback address may be listened on,
+// unless
 // --insecure-no-auth allows it.
-Result<std::vector<std::string>> CollectApiKeys(const ServeOptions& options);
+Result<std::vector<ApiKey>> CollectApiKeys(const ServeOptions& options);
 
 // --slot-save-path; "" is fine, too.
 Status CheckSlotDirectory(const std::string& path);

@@ -7,21 +7,27 @@
 namespace outrider {
 namespace {
 
-using Keys = std::vector<std::string>;
-
 TEST(ServeChecksTest, KeysComeFromFlagsAndFromAFile) {
   ServeOptions options;
   options.api_keys = {"one"};
+  options.admin_keys = {"boss"};
   options.api_key_file = testing::TempDir() + "/serve_checks_keys";
   ASSERT_TRUE(KeepFile(options.api_key_file, "two\nthree\n").ok());
   const auto keys = CollectApiKeys(options);
   ASSERT_TRUE(keys.ok()) << keys.status().message();
-  EXPECT_EQ(*keys, (Keys{"one", "two", "three"}));
+  ASSERT_EQ(keys->size(), 4u);
+  const ApiKeys found(*keys);
+  for (const char* key : {"one", "boss", "two", "three"}) {
+    ASSERT_NE(found.Find("", key), nullptr) << key;
+    EXPECT_EQ(found.Find("", key)->admin, std::string(key) == "boss") << key;
+  }
   options.api_key_file += ".none";
   EXPECT_NE(CollectApiKeys(options).status().message().find(options.api_key_file), std::string::npos);
   options.api_key_file = "";
   options.api_keys = {"one", ""};
   EXPECT_EQ(CollectApiKeys(options).status().message(), "--api-key is empty");
+  options.api_keys = {"one", "boss"};
+  EXPECT_FALSE(CollectApiKeys(options).ok()) << "is one key an admin's or not?";
 }
 
 TEST(ServeChecksTest, OtherMachinesNeedAKeyUnlessItIsSaidThatTheyDoNot) {

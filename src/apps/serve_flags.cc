@@ -27,20 +27,48 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--host", o.http.host, "address to listen on");
   flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
   flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
-  flags.Add("--api-key-file", o.api_key_file, "file with one key per line");
+  flags.Add("--admin-key", o.admin_keys, "likewise, for clients that may also save, restore and erase slots")
+      ->delimiter(',');
+  flags.Add("--api-key-file", o.api_key_file,
+            "file with one key per line, plain or as sha256:HEX with a name and limits (docs/SECURITY.md)");
   flags.Switch("--insecure-no-auth", o.allow_no_keys, "listen beyond this machine without any key");
-  flags.Add("--cors-origin,--cors-origins", o.http.cors_origin,
-            "origin of web pages that may call the server; * = any");
+  flags
+      .Add(
+          "--allowed-host", o.http.allowed_hosts,
+          "name by which clients call this server, beside localhost and IP addresses; requests to other names get 403; "
+          "* = any")
+      ->delimiter(',');
+  flags
+      .Add(
+          "--cors-origin,--cors-origins", o.http.cors_origins,
+          "origin of web pages that may call the server, such as https://example.org; those of others get 403; * = any")
+      ->delimiter(',');
   flags.Add("--max-body", o.max_body_mib, "maximum size of a request in MiB")->check(CLI::Range(0.001, 1024.0));
+  flags
+      .Add("--max-buffered", o.max_buffered_mib,
+           "MiB of all requests that are being received or answered; beyond that the slowest is dropped")
+      ->check(CLI::Range(0.001, 1048576.0));
+  flags.Add("--http-head-seconds", o.http.head_seconds, "seconds in which a request's head must have come")
+      ->check(CLI::Range(0.01, 86400.0));
+  flags.Add("--http-body-seconds", o.http.body_seconds, "seconds in which a request's body must have come")
+      ->check(CLI::Range(0.01, 86400.0));
   flags
       .Add("-to,--http-timeout,--timeout", o.http.timeout_seconds,
            "seconds without a byte after which a peer is dropped")
       ->check(CLI::Range(1, 86400));
   flags.Add("--http-idle", o.http.idle_seconds, "seconds a connection may stay open without a request")
       ->check(CLI::Range(1, 86400));
-  flags.Add("--max-connections,--threads-http", o.http.max_connections, "connections served at once")
+  flags
+      .Add("--max-connections,--threads-http", o.http.max_connections,
+           "connections at once; beyond that the slowest sender is dropped for a new one")
       ->check(CLI::Range(1, 65536));
   flags.SameAsDefault("-1");
+  flags
+      .Add("--max-connections-per-peer", o.http.max_connections_per_peer,
+           "likewise, of one IPv4 address or one IPv6 network (/64)")
+      ->check(CLI::Range(1, 65536));
+  flags.Switch("--show-paths", o.show_paths,
+               "show whole paths of files in /props and in the log, not only their names");
   flags.Switch("--no-webui,--no-ui", o.http.page, "do not serve the page for people at /", false);
   flags.Add("--slot-save-path", o.http.slot_save_path, "directory for /slots/{id}?action=save and restore");
   flags.OnOff("--slots", "--no-slots", o.http.slots, "serve GET /slots, which shows what the slots are doing");

@@ -81,11 +81,14 @@ struct ServeOptions {
   long long seed = -1;               // seed of requests that name none; -1 = a random one each
   int max_tokens = -1;               // tokens of answers whose request does not say; -1 = the context
   std::vector<std::string> api_keys;
+  std::vector<std::string> admin_keys;
   std::string api_key_file;
   bool allow_no_keys = false;  // listen beyond loopback without a key
   bool embeddings = false;
   std::string pooling;
   double max_body_mib = 8;
+  double max_buffered_mib = 256;
+  bool show_paths = false;     // in /props and the log; otherwise names of files only
   double request_seconds = 0;      // limit for a request's time, waiting included; 0 = none
   double drain_seconds = 30;       // how long running requests may go on after SIGTERM
   std::vector<std::string> notes;  // lines for the log about the command line

@@ -1,7 +1,8 @@
 // One line per event on standard error, and in a file if one is given: time, level letter, message.
 //
-// The default level (info) shows at most ten lines at start and one per finished request; everything a developer would
-// want besides is at debug. Thread-safe; a line is written by one write call, so lines of different threads never mix.
+// The default level (info) shows at most ten lines at start and one per finished request, or two where API keys are
+// used (who asked, and what was generated); everything a developer would want besides is at debug. Thread-safe; a line
+// is written by one write call, so lines of different threads never mix.
 #pragma once
 
 #include <fmt/format.h>

@@ -17,8 +17,9 @@ enum class StatusCode {
   kOk,
   kInvalidArgument,    // the request or flag is wrong: 400, exit 2
   kUnauthenticated,    // no or wrong API key: 401
+  kPermissionDenied,   // who asks may not do this: 403
   kNotFound,           // no such endpoint, slot or file: 404
-  kResourceExhausted,  // the queue is full: 429
+  kResourceExhausted,  // the queue is full, or a limit is reached: 429
   kUnsupported,        // this model or build cannot do it: 501
   kUnavailable,        // shutting down or not ready: 503
   kInternal,           // the engine failed: 500
@@ -43,6 +44,9 @@ class [[nodiscard]] Status {
 
 inline Status InvalidArgument(std::string message, std::string field = "") {
   return {StatusCode::kInvalidArgument, std::move(message), std::move(field)};
+}
+inline Status PermissionDenied(std::string message) {
+  return {StatusCode::kPermissionDenied, std::move(message)};
 }
 inline Status NotFound(std::string message) {
   return {StatusCode::kNotFound, std::move(message)};

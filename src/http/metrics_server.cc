@@ -1,21 +1,38 @@
 #include "http/metrics_server.h"
 
-#include <cpp-httplib/httplib.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <thread>
 
 #include "base/address.h"
+#include "base/json.h"
 #include "base/metrics_writer.h"
-#include "http/listening_socket.h"
+#include "http/guarded_server.h"
 
 namespace outrider {
+namespace {
+
+// Nobody has to send more than a short GET, or needs many connections.
+ConnectionLimits SmallLimits() {
+  ConnectionLimits limits;
+  limits.connections = 128;
+  limits.connections_per_peer = 64;
+  limits.buffered_bytes = 4 << 20;
+  limits.request = {.max_head_bytes = 16 << 10, .max_body_bytes = 1 << 10};
+  limits.workers = 2;
+  limits.probe_workers = 2;
+  return limits;
+}
+
+std::string ErrorBody(const RequestHead&, const Status& why) {
+  return DumpJson({{"error", {{"message", why.message()}}}}) + "\n";
+}
+
+}  // namespace
 
 struct MetricsServer::Impl {
-  httplib::Server server;
+  GuardedServer server{SmallLimits(), std::chrono::seconds(5), {.error_body = ErrorBody}};
   std::thread thread;
-  int port = 0;
 };
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& listen,
@@ -23,34 +40,26 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& l
   const auto address = ParseAddress(listen);
   if (!address.ok()) return address.status();
   auto impl = std::make_unique<Impl>();
-  impl->server.new_task_queue = [] { return new httplib::ThreadPool(2); };
-  impl->server.set_socket_options(SetListenOptions);
   impl->server.Get("/metrics", [metrics = std::move(metrics)](const httplib::Request&, httplib::Response& response) {
     response.set_content(metrics(), kMetricsContentType);
   });
   impl->server.Get("/health", [](const httplib::Request&, httplib::Response& response) {
     response.set_content(R"({"status":"ok"})", "application/json");
   });
-  impl->port = address->port;
-  if (impl->port == 0) impl->port = std::max(0, impl->server.bind_to_any_port(address->host));
-  if (impl->port == 0 || (address->port > 0 && !impl->server.bind_to_port(address->host, address->port))) {
-    return InvalidArgument(
-        fmt::format("cannot listen on {}: the port is in use or the address is not this machine's", listen));
-  }
-  impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });
-  impl->server.wait_until_ready();
+  if (Status status = impl->server.Listen(address->host, address->port); !status.ok()) return status;
+  impl->thread = std::thread([server = &impl->server] { server->Serve(); });
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(impl)));
 }
 
 MetricsServer::MetricsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 MetricsServer::~MetricsServer() {
-  impl_->server.stop();
+  impl_->server.Stop(std::chrono::seconds(1));
   impl_->thread.join();
 }
 
 int MetricsServer::port() const {
-  return impl_->port;
+  return impl_->server.port();
 }
 
 }  // namespace outrider

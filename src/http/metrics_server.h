@@ -1,4 +1,5 @@
 // MetricsServer: GET /metrics and GET /health over HTTP, for a program whose own service is not HTTP (outrider draft).
+// Slow senders hold no thread here, either (http/guarded_server.h).
 #pragma once
 
 #include <functional>

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <vector>
 
 #include "base/metrics_writer.h"
+#include "http/socket_test_util.h"
 
 namespace outrider {
 namespace {
@@ -31,6 +34,21 @@ TEST(MetricsServerTest, ServesWhatItIsGivenAtEachRequest) {
   const auto other = client.Get("/elsewhere");
   ASSERT_TRUE(other);
   EXPECT_EQ(other->status, 404);
+}
+
+TEST(MetricsServerTest, SlowSendersHoldNobodyUp) {
+  auto server = MetricsServer::Start("127.0.0.1:0", [] { return std::string("here\n"); });
+  ASSERT_TRUE(server.ok());
+  std::vector<std::unique_ptr<Socket>> slow;
+  for (int i = 0; i < 200; ++i) {  // more than it keeps
+    slow.push_back(std::make_unique<Socket>((*server)->port()));
+    slow.back()->Send(i % 2 == 0 ? "GET /metr" : "GET /metrics HTTP/1.1\r\nContent-Length: 100\r\n\r\nx");
+  }
+  for (int i = 0; i < 10; ++i) {
+    const auto answer = httplib::Client("127.0.0.1", (*server)->port()).Get("/metrics");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->body, "here\n");
+  }
 }
 
 TEST(MetricsServerTest, SaysWhyItCannotListen) {

@@ -3,16 +3,19 @@
 #include <cpp-httplib/httplib.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <map>
-#include <mutex>
+#include <new>
 
 #include "api/fields.h"
 #include "api/messages.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
-#include "http/listening_socket.h"
+#include "http/browser_guard.h"
+#include "http/generation_answer.h"
+#include "http/guarded_server.h"
+#include "http/key_limits.h"
 #include "http/page_routes.h"
 #include "http/slots.h"
 
@@ -22,8 +25,8 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-// How often a thread that waits for the model looks whether its client is still there.
-constexpr std::chrono::milliseconds kDisconnectCheck{20};
+constexpr int kMaxGenerations = 1024;  // each has a thread
+constexpr int kSpareWorkers = 16;      // for requests that do not generate, however many do
 
 void SendJson(Response& response, const Json& body, int status = 200) {
   response.status = status;
@@ -31,8 +34,12 @@ void SendJson(Response& response, const Json& body, int status = 200) {
 }
 
 // The error in the shape that clients of the endpoint expect.
+Json ErrorJson(std::string_view path, const Status& error) {
+  return path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error);
+}
+
 void SendError(const Request& request, Response& response, const Status& error, int status) {
-  SendJson(response, request.path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error), status);
+  SendJson(response, ErrorJson(request.path, error), status);
 }
 
 void SendError(const Request& request, Response& response, const Status& error) {
@@ -43,8 +50,14 @@ void SendResult(const Request& request, Response& response, const Result<Json>& 
   result.ok() ? SendJson(response, *result) : SendError(request, response, result.status());
 }
 
-bool IsOpenPath(const std::string& path) {
+// Needs no key.
+bool IsOpenPath(std::string_view path) {
   return path == "/health" || path == "/v1/health";
+}
+
+// Is not counted among the requests of a key.
+bool IsFreePath(std::string_view path) {
+  return IsOpenPath(path) || path == "/metrics";
 }
 
 constexpr const char* kWelcome =
@@ -57,53 +70,84 @@ constexpr const char* kWelcome =
     "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
     "  GET  /live                                       the same, as a stream of snapshots\n";
 
-// Counts the answers that are being written, so that the server can wait for them before it stops: httplib would cut a
-// stream between two of its chunks.
-class RunningAnswers {
- public:
-  // Counts one answer until the last copy of the result is destroyed.
-  std::shared_ptr<void> Enter() {
-    const std::lock_guard lock(mutex_);
-    ++count_;
-    return {nullptr, [this](void*) { Leave(); }};
-  }
-
-  void WaitForNone(Duration limit) {
-    std::unique_lock lock(mutex_);
-    none_.wait_for(lock, limit, [this] { return count_ == 0; });
-  }
-
- private:
-  void Leave() {
-    const std::lock_guard lock(mutex_);
-    if (--count_ == 0) none_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable none_;
-  int count_ = 0;
+// What the guards look at, of a request whose head the loop has read and of one that httplib has parsed.
+struct Entry {
+  RequestSource source;
+  std::string_view path, authorization, x_api_key, accept;
 };
+
+Entry EntryOf(const RequestHead& head) {
+  return {{head.method(), head.Header("Host"), head.Header("Origin"), head.Header("Sec-Fetch-Site"),
+           head.Header("Sec-Fetch-Mode"), head.Header("Content-Type"), /*has_body=*/true},
+          head.path(),
+          head.Header("Authorization"),
+          head.Header("x-api-key"),
+          head.Header("Accept")};
+}
+
+Entry EntryOf(const Request& request) {
+  const auto header = [&request](const char* name) -> std::string_view {
+    const auto [first, end] = request.headers.equal_range(name);
+    return first == end ? std::string_view() : std::string_view(first->second);
+  };
+  return {{request.method, header("Host"), header("Origin"), header("Sec-Fetch-Site"), header("Sec-Fetch-Mode"),
+           header("Content-Type"),
+           request.has_header("Transfer-Encoding") || request.get_header_value_u64("Content-Length") > 0},
+          request.path,
+          header("Authorization"),
+          header("x-api-key"),
+          header("Accept")};
+}
+
+ConnectionLimits LimitsOf(const HttpOptions& options) {
+  const auto seconds = [](double value) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
+  };
+  ConnectionLimits limits;
+  limits.idle = std::chrono::seconds(options.idle_seconds);
+  limits.head = seconds(options.head_seconds);
+  limits.body = seconds(options.body_seconds);
+  limits.silence = std::chrono::seconds(options.timeout_seconds);
+  limits.connections = options.max_connections;
+  limits.connections_per_peer = options.max_connections_per_peer;
+  limits.buffered_bytes = options.max_buffered_bytes;
+  limits.request.max_body_bytes = options.max_body_bytes;
+  limits.workers = std::min(options.max_generations, kMaxGenerations) + kSpareWorkers;
+  return limits;
+}
 
 }  // namespace
 
 struct HttpServer::Impl {
-  HttpOptions options;
-  Services services;
-  RunningAnswers answers;
-  httplib::Server server;
-  std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
-
+  const HttpOptions options;
+  const Services services;
   PageRoutes page;
+  const BrowserGuard browser_guard;
+  KeyLimiter key_limiter;
+  std::atomic<int> generating = 0;
+  std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
+  GuardedServer server;
 
   Impl(HttpOptions http_options, Services http_services)
-      : options(std::move(http_options)), services(http_services), page(options.page, services) {}
+      : options(std::move(http_options)),
+        services(http_services),
+        page(options.page, services),
+        browser_guard({options.host, options.allowed_hosts, options.cors_origins}),
+        server(LimitsOf(options), std::chrono::seconds(options.timeout_seconds),
+               {.wants_body = [this](const RequestHead& head) { return !Check(EntryOf(head)); },
+                .error_body = [](const RequestHead& head,
+                                 const Status& why) { return DumpJson(ErrorJson(head.path(), why)) + "\n"; },
+                .answered = [this](const AnsweredRequest& request) { Audit(request); }}) {
+    AddGuards();
+    AddRoutes();
+  }
 
-  void Get(const std::string& path, httplib::Server::Handler handler) {
+  void Get(const std::string& path, GuardedServer::Handler handler) {
     methods.emplace(path, "GET");
     server.Get(path, std::move(handler));
   }
 
-  void Post(const std::string& path, httplib::Server::Handler handler) {
+  void Post(const std::string& path, GuardedServer::Handler handler) {
     methods.emplace(path, "POST");
     server.Post(path, std::move(handler));
   }
@@ -119,91 +163,45 @@ struct HttpServer::Impl {
   // An endpoint that generates.
   void PostGenerate(const std::string& path, ParseRequest parse) {
     Post(path, [this, parse](const Request& request, Response& response) {
-      std::shared_ptr<void> answer = answers.Enter();
+      const std::shared_ptr<void> counted(nullptr, [this](void*) { --generating; });
+      if (++generating > std::min(options.max_generations, kMaxGenerations)) {
+        return SendLimit(request, response, RetryAfter(),
+                         {StatusCode::kResourceExhausted, "as many requests run or wait as may (--queue)"});
+      }
+      if (request.is_connection_closed()) return;  // nothing is computed for a client that is gone
+      const ApiKey* key = KeyOf(request);
+      std::shared_ptr<KeyLimiter::Lease> lease;
+      if (const auto hit = key_limiter.Begin(key, &lease)) {
+        return SendLimit(request, response, hit->retry_after_seconds, hit->status);
+      }
       auto body = ParseJson(request.body);
       if (!body.ok()) return SendError(request, response, body.status());
-      auto parsed = parse(
-          *body,
-          options.api_keys.Owner(request.get_header_value("Authorization"), request.get_header_value("x-api-key")),
-          services.api);
+      auto parsed = parse(*body, key == nullptr ? "" : key->name, services.api);
       if (!parsed.ok()) return SendError(request, response, parsed.status());
       auto generation = services.scheduler.Submit(std::move(parsed->generation));
       if (!generation.ok()) {
-        if (generation.status().code() == StatusCode::kResourceExhausted)
-          response.set_header("Retry-After", RetryAfter());
-        return SendError(request, response, generation.status());
+        if (generation.status().code() != StatusCode::kResourceExhausted)
+          return SendError(request, response, generation.status());
+        return SendLimit(request, response, RetryAfter(), generation.status());
       }
-      Run(*generation, std::move(*parsed), std::move(answer), request, response);
+      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(*generation), std::move(parsed->writer),
+                                                      std::move(lease), counted),
+                 parsed->stream, request, response, [&](const Status& error) { SendError(request, response, error); });
     });
   }
 
-  std::string RetryAfter() const {
+  static void SendLimit(const Request& request, Response& response, int retry_after_seconds, const Status& error) {
+    response.set_header("Retry-After", std::to_string(retry_after_seconds));
+    SendError(request, response, error);
+  }
+
+  int RetryAfter() const {
     const SchedulerStats stats = services.scheduler.Stats();
     uint64_t finished = 0;
     for (uint64_t n : stats.finished) finished += n;
     const double mean_seconds =
         finished > 0 ? (stats.prompt_seconds + stats.generate_seconds) / static_cast<double>(finished) : 1;
-    return std::to_string(std::clamp(static_cast<int>(std::ceil(mean_seconds)), 1, 60));
-  }
-
-  // The next chunk; nothing if the client went away, which cancels the generation.
-  static std::optional<Chunk> NextChunk(Generation& generation, const std::function<bool()>& client_is_there) {
-    while (client_is_there()) {
-      if (auto chunk = generation.Wait(kDisconnectCheck)) return chunk;
-    }
-    generation.Cancel();
-    return std::nullopt;
-  }
-
-  static void Run(std::shared_ptr<Generation> generation, ParsedRequest parsed, std::shared_ptr<void> answer,
-                  const Request& request, Response& response) {
-    const auto client_is_there = [&request] { return !request.is_connection_closed(); };
-    auto chunk = NextChunk(*generation, client_is_there);
-    if (!chunk) return;
-    // A failure before the first byte is an HTTP error, also if a stream was asked for.
-    if (chunk->completion && !chunk->completion->error.ok())
-      return SendError(request, response, chunk->completion->error);
-    if (parsed.stream) {
-      return Stream(std::move(generation), std::move(parsed), std::move(answer), std::move(*chunk), response);
-    }
-
-    parsed.writer->Append(*chunk);
-    while (!chunk->completion) {
-      chunk = NextChunk(*generation, client_is_there);
-      if (!chunk) return;
-      parsed.writer->Append(*chunk);
-    }
-    if (!chunk->completion->error.ok()) return SendError(request, response, chunk->completion->error);
-    SendJson(response, parsed.writer->Whole());
-  }
-
-  static void Stream(std::shared_ptr<Generation> generation, ParsedRequest parsed, std::shared_ptr<void> answer,
-                     Chunk first, Response& response) {
-    struct State {
-      std::shared_ptr<void> answer;
-      std::shared_ptr<Generation> generation;
-      std::unique_ptr<ResponseWriter> writer;
-      std::optional<Chunk> first;
-      ~State() { generation->Cancel(); }  // however the connection ended; no effect on a finished generation
-    };
-    auto state = std::make_shared<State>();
-    state->answer = std::move(answer);
-    state->generation = std::move(generation);
-    state->writer = std::move(parsed.writer);
-    state->first = std::move(first);
-    response.set_header("Cache-Control", "no-cache");
-    response.set_header("X-Accel-Buffering", "no");  // proxies must pass tokens on as they come
-    response.set_chunked_content_provider("text/event-stream", [state](size_t, httplib::DataSink& sink) {
-      auto chunk =
-          state->first ? std::exchange(state->first, std::nullopt) : NextChunk(*state->generation, sink.is_writable);
-      if (!chunk) return false;
-      const bool failed = chunk->completion && !chunk->completion->error.ok();
-      const std::string events =
-          failed ? state->writer->ErrorEvent(chunk->completion->error) : state->writer->Append(*chunk);
-      if (!events.empty() && !sink.write(events.data(), events.size())) return false;
-      if (chunk->completion) sink.done();
-      return true;
-    });
+    return std::clamp(static_cast<int>(std::ceil(mean_seconds)), 1, 60);
   }
 
   void AddRoutes() {
@@ -244,6 +242,11 @@ struct HttpServer::Impl {
       });
     }
     Post("/slots/:id", [this](const Request& request, Response& response) {
+      if (const ApiKey* key = KeyOf(request); options.api_keys.required() && (key == nullptr || !key->admin)) {
+        return SendError(request, response,
+                         PermissionDenied("slots are saved, restored and erased only with an admin key (--admin-key, "
+                                          "or the word admin in --api-key-file)"));
+      }
       const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
       SendResult(request, response,
                  SlotAction(id, action, request.body, options.slot_save_path, services.info.model_fingerprint,
@@ -251,28 +254,77 @@ struct HttpServer::Impl {
     });
   }
 
+  const ApiKey* KeyOf(const Request& request) const {
+    const Entry entry = EntryOf(request);
+    return options.api_keys.Find(entry.authorization, entry.x_api_key);
+  }
+
+  // Whether the request is refused because of who sends it. One rule, asked before the body is read and again, for the
+  // answer, when httplib has parsed the request.
+  std::optional<Refusal> Check(const Entry& entry) const {
+    if (auto refusal = browser_guard.Check(entry.source)) return refusal;
+    const bool preflight = entry.source.method == "OPTIONS" && !entry.source.origin.empty();  // carries no key
+    if (!options.api_keys.required() || IsOpenPath(entry.path) || preflight) return std::nullopt;
+    if (page.IsOpen(std::string(entry.path), std::string(entry.accept))) return std::nullopt;
+    if (options.api_keys.Find(entry.authorization, entry.x_api_key) != nullptr) return std::nullopt;
+    return Refusal{
+        401, Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'")};
+  }
+
+  // What browsers ask for before they let a page of another origin call.
+  static void AnswerPreflight(const Request& request, Response& response) {
+    const std::string asked = request.get_header_value("Access-Control-Request-Headers");
+    response.status = 204;
+    response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    response.set_header("Access-Control-Allow-Headers",
+                        asked.empty() ? "Authorization, Content-Type, x-api-key, anthropic-version" : asked);
+    response.set_header("Access-Control-Max-Age", "600");
+    if (request.has_header("Access-Control-Request-Private-Network"))
+      response.set_header("Access-Control-Allow-Private-Network", "true");
+  }
+
+  // True if the request has been answered.
+  bool Guard(const Request& request, Response& response) {
+    const Entry entry = EntryOf(request);
+    const std::string allowed_origin = browser_guard.AllowedOrigin(entry.source.origin);
+    if (!allowed_origin.empty()) {
+      response.set_header("Access-Control-Allow-Origin", allowed_origin);
+      response.set_header("Access-Control-Expose-Headers", "Retry-After");
+      if (allowed_origin != "*") response.set_header("Vary", "Origin");
+    }
+    if (const auto refusal = Check(entry)) {
+      if (refusal->http_status == 401) response.set_header("WWW-Authenticate", "Bearer");
+      SendError(request, response, refusal->status, refusal->http_status);
+      return true;
+    }
+    if (request.method == "OPTIONS" && !allowed_origin.empty()) {
+      AnswerPreflight(request, response);
+      return true;
+    }
+    if (IsFreePath(request.path)) return false;
+    const auto hit = key_limiter.TakeRequest(KeyOf(request));
+    if (hit) SendLimit(request, response, hit->retry_after_seconds, hit->status);
+    return hit.has_value();
+  }
+
+  // One line per request, with the name of the key and never the key itself.
+  void Audit(const AnsweredRequest& request) const {
+    const bool audited = options.api_keys.required() && !IsFreePath(request.head.path());
+    if (!LogEnabled(audited ? LogLevel::kInfo : LogLevel::kDebug)) return;
+    const Entry entry = EntryOf(request.head);
+    const ApiKey* key = options.api_keys.Find(entry.authorization, entry.x_api_key);
+    constexpr size_t kMaxPath = 100;
+    const std::string line =
+        fmt::format("{} {} {} by {} from {}, {} bytes in {:.0f} ms", entry.source.method.substr(0, kMaxPath),
+                    entry.path.substr(0, kMaxPath), request.http_status, key == nullptr ? "nobody" : key->name,
+                    request.peer.address, request.bytes_written, Milliseconds(request.duration));
+    LogLine(audited ? LogLevel::kInfo : LogLevel::kDebug, line);
+  }
+
   void AddGuards() {
     server.set_pre_routing_handler([this](const Request& request, Response& response) {
-      if (!options.cors_origin.empty()) {
-        response.set_header("Access-Control-Allow-Origin", options.cors_origin);
-        response.set_header("Access-Control-Allow-Headers",
-                            "Authorization, Content-Type, x-api-key, anthropic-version");
-        response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-        if (request.method == "OPTIONS") {
-          response.status = 204;
-          return httplib::Server::HandlerResponse::Handled;
-        }
-      }
-      const bool may =
-          !options.api_keys.required() || IsOpenPath(request.path) ||
-          page.IsOpen(request.path, request.get_header_value("Accept")) ||
-          options.api_keys.Accepts(request.get_header_value("Authorization"), request.get_header_value("x-api-key"));
-      if (may) return httplib::Server::HandlerResponse::Unhandled;
-      response.set_header("WWW-Authenticate", "Bearer");
-      SendError(
-          request, response,
-          Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'"));
-      return httplib::Server::HandlerResponse::Handled;
+      return Guard(request, response) ? GuardedServer::HandlerResponse::Handled
+                                      : GuardedServer::HandlerResponse::Unhandled;
     });
     // Errors that httplib itself finds have no body yet.
     server.set_error_handler([this](const Request& request, Response& response) {
@@ -288,15 +340,18 @@ struct HttpServer::Impl {
             request, response,
             NotFound(fmt::format("{} {} does not exist; GET / lists what does", request.method, request.path)));
       }
-      const std::string message = status == 413
-                                      ? fmt::format("the body is larger than {} bytes", options.max_body_bytes)
-                                      : fmt::format("the request could not be read (HTTP {})", status);
+      const std::string message =
+          status == 413 ? fmt::format("the body is larger than {} bytes (--max-body)", options.max_body_bytes)
+                        : fmt::format("the request could not be read (HTTP {})", status);
       SendError(request, response, InvalidArgument(message), status);
     });
     server.set_exception_handler([](const Request& request, Response& response, std::exception_ptr exception) {
       std::string what = "unknown exception";
       try {
         std::rethrow_exception(exception);
+      } catch (const std::bad_alloc&) {
+        LogError("{} {} failed: out of memory", request.method, request.path);
+        return SendError(request, response, Unavailable("the server has not enough memory for this request"));
       } catch (const std::exception& error) {
         what = error.what();
       } catch (...) {
@@ -308,50 +363,23 @@ struct HttpServer::Impl {
 };
 
 HttpServer::HttpServer(HttpOptions options, Services services)
-    : impl_(std::make_unique<Impl>(std::move(options), services)) {
-  httplib::Server& server = impl_->server;
-  const HttpOptions& o = impl_->options;
-  server.new_task_queue = [threads = static_cast<size_t>(o.max_connections)] {
-    // All threads from the start: httplib's pool grows by at most one thread per new connection, so a burst of slow
-    // peers would hold up all connections that come after them.
-    return new httplib::ThreadPool(/*n=*/threads, /*max_n=*/threads, /*mqr=*/threads);
-  };
-  server.set_payload_max_length(o.max_body_bytes);
-  server.set_read_timeout(o.timeout_seconds);
-  server.set_write_timeout(o.timeout_seconds);
-  server.set_keep_alive_timeout(o.idle_seconds);
-  server.set_keep_alive_max_count(1000);
-  server.set_tcp_nodelay(true);
-  server.set_socket_options(SetListenOptions);
-  impl_->AddGuards();
-  impl_->AddRoutes();
-}
+    : impl_(std::make_unique<Impl>(std::move(options), services)) {}
 
 HttpServer::~HttpServer() = default;
 
 Status HttpServer::Listen() {
-  HttpOptions& options = impl_->options;
-  if (options.port == 0) {
-    options.port = impl_->server.bind_to_any_port(options.host);
-    if (options.port > 0) return {};
-    options.port = 0;
-  } else if (impl_->server.bind_to_port(options.host, options.port)) {
-    return {};
-  }
-  return InvalidArgument(fmt::format("cannot listen on {}:{}: the port is in use or the address is not this machine's",
-                                     options.host, options.port));
+  return impl_->server.Listen(impl_->options.host, impl_->options.port);
 }
 
 int HttpServer::port() const {
-  return impl_->options.port;
+  return impl_->server.port();
 }
 void HttpServer::Serve() {
-  impl_->server.listen_after_bind();
+  impl_->server.Serve();
 }
 void HttpServer::Stop(Duration max_wait) {
   impl_->page.Stop();
-  impl_->answers.WaitForNone(max_wait);
-  impl_->server.stop();
+  impl_->server.Stop(max_wait);
 }
 
 }  // namespace outrider

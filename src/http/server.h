@@ -2,9 +2,11 @@
 // endpoint parses the body into a ParsedRequest, submits it, and writes chunks as they come; the others return what
 // api/info.h says.
 //
-// Listen() binds, Serve() blocks until Stop(), which any thread may call. Stop() waits up to `max_wait` until running
-// answers have been sent to their clients; the scheduler must have ended them. Each connection uses a thread of
-// httplib's pool while it lasts: with `max_connections` of them open, a new one waits.
+// Listen() binds, Serve() blocks until Stop(), which any thread may call; it returns at once, and Serve() at the latest
+// after `max_wait`, in which running answers are sent to their clients; the scheduler must have ended them. Requests
+// are read without a thread (http/connection_loop.h); one that is complete has a thread until it is answered. Threads
+// are enough for all generations that may run or wait, with a reserve for everything else; docs/SECURITY.md has all
+// limits.
 #pragma once
 
 #include <memory>
@@ -23,13 +25,19 @@ namespace outrider {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;          // 0 = any free one
-  ApiKeys api_keys;         // none = no key is needed
-  std::string cors_origin;  // "" = no CORS headers; "*" = any page may call
+  int port = 8080;                         // 0 = any free one
+  ApiKeys api_keys;                        // none = no key is needed
+  std::vector<std::string> allowed_hosts;  // names of this server in the header Host, beside its address and localhost
+  std::vector<std::string> cors_origins;   // pages that may call; "*" = any
   size_t max_body_bytes = 8 << 20;
-  int timeout_seconds = 60;  // a peer that neither sends nor receives a byte for this long is disconnected
-  int idle_seconds = 5;      // a kept-alive connection without a request is closed after this
-  int max_connections = 128;
+  size_t max_buffered_bytes = 256 << 20;  // of all requests that are being read, wait or are being answered
+  double head_seconds = 10;               // a request's head must have come in this time
+  double body_seconds = 60;               // a request's body must have come in this time
+  int timeout_seconds = 60;               // a peer that neither sends nor receives a byte for this long is disconnected
+  int idle_seconds = 5;                   // a kept-alive connection without a request is closed after this
+  int max_connections = 1024;
+  int max_connections_per_peer = 256;
+  int max_generations = 128;   // requests that run or wait at once; each has a thread. 1024 at most
   bool slots = true;           // serve GET /slots
   bool page = true;            // serve the page for people at /
   std::string slot_save_path;  // directory for /slots?action=save; "" = saving is refused

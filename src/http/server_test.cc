@@ -2,100 +2,27 @@
 // path leads where, who is let in, which limits hold, and that answers and disconnections reach the right place.
 #include "http/server.h"
 
-#include <arpa/inet.h>
 #include <cpp-httplib/httplib.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
 #include "base/metrics_writer.h"
 #include "http/http_test_util.h"
 #include "http/page.h"
+#include "http/socket_test_util.h"
 
 namespace outrider {
 namespace {
 
-constexpr auto kLimit = std::chrono::seconds(60);  // for what takes milliseconds on an idle machine
-
-// Asks until the answer is yes; false if that takes longer than kLimit.
-bool Eventually(const std::function<bool()>& condition) {
-  for (const TimePoint end = Clock::Real().Now() + kLimit; !condition();) {
-    if (Clock::Real().Now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
-
-// A connection to `port` that sends and receives exactly what it is told to.
-class Socket {
- public:
-  explicit Socket(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    const timeval limit{std::chrono::seconds(kLimit).count(), 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  }
-  ~Socket() { Close(); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  bool connected() const { return connected_; }
-  bool Send(const std::string& bytes) const {
-    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
-  }
-
-  void FinishSending() const { shutdown(fd_, SHUT_WR); }
-
-  // Reads on until `text` has come; false if the stream ended, or kLimit was over, before.
-  bool ReadUntil(const std::string& text) {
-    while (received_.find(text) == std::string::npos) {
-      if (!ReadSome()) return false;
-    }
-    return true;
-  }
-
-  // Reads to the end; false if kLimit was over before.
-  bool ReadToEnd() {
-    while (ReadSome()) {
-    }
-    return ended_;
-  }
-
-  const std::string& received() const { return received_; }
-
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  bool ReadSome() {
-    char buffer[4096];
-    const ssize_t count = recv(fd_, buffer, sizeof buffer, 0);
-    if (count > 0) received_.append(buffer, static_cast<size_t>(count));
-    ended_ = count == 0 || (count < 0 && errno == ECONNRESET);
-    return count > 0;
-  }
-
-  int fd_;
-  bool connected_ = false;
-  bool ended_ = false;
-  std::string received_;
-};
-
 std::string PostRequest(const std::string& path, const std::string& body) {
-  return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
 }
 
 struct RunningServer {
@@ -214,7 +141,7 @@ TEST(HttpServerTest, BrowsersGetThePageAndProgramsTheListOfPaths) {
   again.emplace("If-None-Match", page->get_header_value("ETag"));
   EXPECT_EQ(server.Get("/", again)->status, 304);
   HttpOptions options;
-  options.api_keys = ApiKeys({"key"});
+  options.api_keys = ApiKeys({PlainKey("key")});
   const RunningServer locked(options);
   EXPECT_EQ(locked.Get("/", browser)->status, 200) << "a browser that opens a page cannot send a key";
   EXPECT_EQ(locked.Get("/page/app.js")->status, 200);
@@ -234,7 +161,7 @@ TEST(HttpServerTest, ThePageCanBeSwitchedOff) {
 TEST(HttpServerTest, WatchersGetSnapshotsUntilTheServerStops) {
   RunningServer server;
   Socket watcher(server.server.port());
-  ASSERT_TRUE(watcher.Send("GET /live HTTP/1.1\r\nHost: x\r\n\r\n"));
+  ASSERT_TRUE(watcher.Send("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   ASSERT_TRUE(watcher.ReadUntil("llamacpp:n_decode_total"));
   ASSERT_EQ(server.Post("/completion", Completion(5))->status, 200);
   ASSERT_TRUE(watcher.ReadUntil("llamacpp:tokens_predicted_total 5"));
@@ -299,6 +226,19 @@ TEST(HttpServerTest, AnExceptionCostsOneRequestAndTellsNothing) {
   EXPECT_EQ(server.Get("/health")->status, 200);
 }
 
+TEST(HttpServerTest, MemoryThatRunsOutCostsOneRequest) {
+  struct HungryEmbedder : Embedder {
+    int max_tokens() const override { return 100; }
+    Result<std::vector<float>> Embed(std::span<const Token>) override { throw std::bad_alloc(); }
+  } embedder;
+  const RunningServer server({}, 2, {}, &embedder);
+  const auto answer = server.Post("/v1/embeddings", R"({"input": "Hi"})");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_NE(answer->body.find("memory"), std::string::npos) << answer->body;
+  EXPECT_EQ(server.Get("/health")->status, 200);
+}
+
 TEST(HttpServerTest, SlotFilesNeedAFolder) {
   const RunningServer without;
   EXPECT_EQ(without.Post("/slots/0?action=save", R"({"filename": "x"})")->status, 501);
@@ -320,7 +260,7 @@ TEST(HttpServerTest, SlotFilesNeedAFolder) {
 
 TEST(HttpServerTest, WithoutAKeyOnlyHealthIsOpen) {
   HttpOptions options;
-  options.api_keys = ApiKeys({"secret"});
+  options.api_keys = ApiKeys({PlainKey("secret")});
   const RunningServer server(options);
   EXPECT_EQ(server.Get("/health")->status, 200);
   EXPECT_EQ(server.Get("/v1/health")->status, 200);
@@ -346,23 +286,108 @@ TEST(HttpServerTest, WithoutAKeyOnlyHealthIsOpen) {
   EXPECT_EQ(server.house.scheduler.Stats().refused, 0u);
 }
 
-TEST(HttpServerTest, OtherOriginsMayCallOnlyWhereThatIsAllowed) {
-  const auto preflight = [](const RunningServer& server) { return server.Client().Options("/v1/chat/completions"); };
+TEST(HttpServerTest, PagesOfOthersAreRefused) {
+  const RunningServer server;
+  const std::string own = "http://127.0.0.1:" + std::to_string(server.server.port());
+  EXPECT_EQ(server.Post("/completion", Completion(1), {{"Origin", own}})->status, 200) << "its own page";
+  for (const char* path : {"/completion", "/slots/0?action=erase", "/v1/messages"}) {
+    for (const httplib::Headers& headers :
+         {httplib::Headers{{"Origin", "https://evil.example"}}, httplib::Headers{{"Host", "evil.example"}},
+          httplib::Headers{{"Sec-Fetch-Site", "cross-site"}}}) {
+      const auto answer = server.Post(path, Completion(1), headers);
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->status, 403) << path;
+      EXPECT_NE(answer->body.find("permission_error"), std::string::npos) << answer->body;
+      EXPECT_FALSE(answer->has_header("Access-Control-Allow-Origin"));
+    }
+  }
+  EXPECT_EQ(server.Get("/health", {{"Host", "evil.example"}})->status, 403);
+  const auto text = server.Client().Post("/completion", {{"Origin", own}}, Completion(1), "text/plain");
+  EXPECT_EQ(text->status, 415);
+  EXPECT_NE(text->body.find("application/json"), std::string::npos) << text->body;
+  EXPECT_EQ(server.Client().Post("/completion", Completion(1), "text/plain")->status, 200) << "curl -d";
+  EXPECT_EQ(server.house.scheduler.Stats().refused, 0u);
+}
+
+TEST(HttpServerTest, OtherOriginsMayCallWhereThatIsAllowed) {
+  const httplib::Headers page = {{"Origin", "https://example.org"}};
+  const httplib::Headers asking = {{"Origin", "https://example.org"},
+                                   {"Access-Control-Request-Method", "POST"},
+                                   {"Access-Control-Request-Headers", "authorization,x-stainless-lang"}};
   const RunningServer closed;
-  EXPECT_FALSE(preflight(closed)->has_header("Access-Control-Allow-Origin"));
+  EXPECT_EQ(closed.Client().Options("/v1/chat/completions", asking)->status, 403);
   EXPECT_FALSE(closed.Get("/health")->has_header("Access-Control-Allow-Origin"));
 
   HttpOptions options;
-  options.cors_origin = "https://example.org";
-  options.api_keys = ApiKeys({"secret"});
+  options.cors_origins = {"https://other.example", "https://example.org"};
+  options.allowed_hosts = {"llm.example"};
+  options.api_keys = ApiKeys({PlainKey("secret")});
   const RunningServer open(options);
-  const auto answer = preflight(open);
+  const auto answer = open.Client().Options("/v1/chat/completions", asking);
   EXPECT_EQ(answer->status, 204) << "a preflight carries no key";
   EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Origin"), "https://example.org");
-  EXPECT_NE(answer->get_header_value("Access-Control-Allow-Headers").find("Authorization"), std::string::npos);
+  EXPECT_EQ(answer->get_header_value("Vary"), "Origin");
+  EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Headers"), "authorization,x-stainless-lang");
   EXPECT_NE(answer->get_header_value("Access-Control-Allow-Methods").find("POST"), std::string::npos);
-  EXPECT_EQ(open.Get("/props")->status, 401) << "the request itself does";
-  EXPECT_EQ(open.Get("/props")->get_header_value("Access-Control-Allow-Origin"), "https://example.org");
+  EXPECT_EQ(open.Get("/props", page)->status, 401) << "the request itself does";
+  EXPECT_EQ(open.Get("/props", page)->get_header_value("Access-Control-Allow-Origin"), "https://example.org");
+  EXPECT_EQ(open.Get("/health", {{"Host", "llm.example:8080"}})->status, 200);
+  EXPECT_EQ(open.Client().Options("/props", {{"Origin", "https://evil.example"}})->status, 403);
+
+  options = {};
+  options.cors_origins = {"*"};
+  const RunningServer wide_open(options);
+  EXPECT_EQ(wide_open.Get("/props", page)->get_header_value("Access-Control-Allow-Origin"), "*");
+}
+
+TEST(HttpServerTest, SlotActionsNeedAnAdminsKey) {
+  HttpOptions options;
+  options.api_keys = ApiKeys({PlainKey("user"), PlainKey("boss", /*admin=*/true)});
+  const RunningServer server(options);
+  for (const char* action : {"save", "restore", "erase"}) {
+    const auto answer = server.Post(std::string("/slots/0?action=") + action, "", {{"x-api-key", "user"}});
+    EXPECT_EQ(answer->status, 403) << action;
+    EXPECT_NE(answer->body.find("--admin-key"), std::string::npos) << answer->body;
+  }
+  EXPECT_EQ(server.Get("/slots", {{"x-api-key", "user"}})->status, 200) << "to see them needs none";
+  EXPECT_EQ(server.Post("/slots/0?action=erase", "", {{"x-api-key", "boss"}})->status, 200);
+}
+
+TEST(HttpServerTest, LimitsOfAKeyAre429) {
+  ApiKey requests = PlainKey("requests"), tokens = PlainKey("tokens"), slots = PlainKey("slots");
+  requests.limits.requests_per_minute = 2;
+  tokens.limits.tokens_per_minute = 10;
+  slots.limits.slots = 1;
+  HttpOptions options;
+  options.api_keys = ApiKeys({requests, tokens, slots});
+  RunningServer server(options);
+  const auto refused = [&](const char* key, const char* limit) {
+    const auto answer = server.Post("/completion", Completion(5), {{"x-api-key", key}});
+    EXPECT_EQ(answer->status, 429) << key;
+    EXPECT_GE(std::stoi("0" + answer->get_header_value("Retry-After")), 1);
+    EXPECT_NE(answer->body.find(limit), std::string::npos) << answer->body;
+  };
+  EXPECT_EQ(server.Post("/tokenize", R"({"content": "x"})", {{"x-api-key", "requests"}})->status, 200);
+  EXPECT_EQ(server.Post("/completion", Completion(5), {{"x-api-key", "requests"}})->status, 200);
+  refused("requests", "requests-per-minute=2");
+  EXPECT_EQ(server.Get("/metrics", {{"x-api-key", "requests"}})->status, 200) << "not counted";
+
+  EXPECT_EQ(server.Post("/completion", Completion(5), {{"x-api-key", "tokens"}})->status, 200)
+      << "8 of the prompt and 5 more: allowed, but not once more";
+  refused("tokens", "tokens-per-minute=10");
+
+  server.house.gate.Close();
+  Socket running(server.server.port());
+  const std::string request = PostRequest("/completion", Completion(3));
+  ASSERT_TRUE(running.Send(std::string(request).insert(request.find("\r\n") + 2, "x-api-key: slots\r\n")));
+  ASSERT_TRUE(
+      Eventually([&] { return server.house.scheduler.Slots()[0].busy || server.house.scheduler.Slots()[1].busy; }));
+  refused("slots", "slots=1");
+  server.house.gate.Open();
+  EXPECT_TRUE(running.ReadUntil("\"content\":\"abc\""));
+  EXPECT_TRUE(Eventually([&] {
+    return server.Post("/completion", Completion(1), {{"x-api-key", "slots"}})->status == 200;
+  })) << "free again";
 }
 
 // --- Answers
@@ -450,6 +475,48 @@ TEST(HttpServerTest, AClientThatLeavesCancelsItsGeneration) {
   }
 }
 
+// --- Connections
+
+TEST(HttpServerTest, OneConnectionForManyRequests) {
+  const RunningServer server;
+  Socket client(server.server.port());
+  // All at once: the answers come in order, and errors end the connection.
+  ASSERT_TRUE(client.Send(PostRequest("/completion", Completion(2)) +
+                          "HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n" +
+                          PostRequest("/completion", Completion(4, true)) + PostRequest("/nowhere", "{}") +
+                          PostRequest("/completion", Completion(6))));
+  EXPECT_TRUE(client.ReadToEnd());
+  const std::string& all = client.received();
+  const size_t first = all.find("\"content\":\"ab\""), head = all.find("Content-Length: 16"),
+               stream = all.find("text/event-stream"), error = all.find("HTTP/1.1 404");
+  EXPECT_LT(first, head) << all;
+  EXPECT_LT(head, stream) << all;
+  EXPECT_LT(stream, error) << all;
+  EXPECT_NE(error, std::string::npos) << all;
+  EXPECT_EQ(all.find("abcdef"), std::string::npos) << "nothing after an error is read";
+}
+
+TEST(HttpServerTest, ClientsThatAskBeforeTheySend) {
+  HttpOptions options;
+  options.api_keys = ApiKeys({PlainKey("secret")});
+  const RunningServer server(options);
+  const std::string body = Completion(3);
+  const auto head = [&](const char* key) {
+    return "POST /completion HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nx-api-key: " + std::string(key) +
+           "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+  };
+  Socket client(server.server.port());
+  ASSERT_TRUE(client.Send(head("secret")));
+  ASSERT_TRUE(client.ReadUntil("HTTP/1.1 100 Continue\r\n\r\n"));
+  ASSERT_TRUE(client.Send(body));
+  EXPECT_TRUE(client.ReadUntil("\"content\":\"abc\""));
+  EXPECT_EQ(client.received().find("100 Continue", 20), std::string::npos) << "once";
+  Socket stranger(server.server.port());
+  ASSERT_TRUE(stranger.Send(head("wrong")));
+  EXPECT_TRUE(stranger.ReadToEnd());
+  EXPECT_TRUE(stranger.received().starts_with("HTTP/1.1 401")) << "is not asked for a body: " << stranger.received();
+}
+
 // --- Limits
 
 TEST(HttpServerTest, ABodyThatIsTooLargeIsRefused) {
@@ -490,54 +557,80 @@ TEST(HttpServerTest, AFullQueueIs429AndTheWaitingOneIsServed) {
   EXPECT_TRUE(waiting.ReadUntil("\"content\":\"ab\"")) << waiting.received();
 }
 
-// Connections have a thread each. As long as one is left, silent and slow peers hold nobody up.
-TEST(HttpServerTest, SlowSendersHoldNobodyUpWhileAThreadIsLeft) {
-  HttpOptions options;
-  options.max_connections = 8;
-  options.timeout_seconds = 600;  // nobody is dropped while the test runs
-  const RunningServer server(options);
-  std::vector<std::unique_ptr<Socket>> slow;
-  const std::string request = PostRequest("/completion", Completion(3));
-  for (int i = 0; i < options.max_connections - 1; ++i) {
-    slow.push_back(std::make_unique<Socket>(server.server.port()));
-    const size_t sent = i % 2 == 0 ? 20 : request.size() - 5;  // in the middle of the header, or of the body
-    ASSERT_TRUE(slow.back()->Send(request.substr(0, sent)));
-  }
-  for (size_t i = 0; i < 20; ++i) {
-    for (size_t peer = 0; peer < slow.size(); ++peer) {  // a drip: a header that never ends
-      if (peer % 2 == 0) {
-        ASSERT_TRUE(slow[peer]->Send("x"));
-      }
+// However many they are: nobody waits for them, whether a key is needed or not.
+TEST(HttpServerTest, SlowSendersHoldNobodyUp) {
+  for (const bool keys : {false, true}) {
+    HttpOptions options;
+    if (keys) options.api_keys = ApiKeys({PlainKey("secret")});
+    options.max_generations = 2;
+    const RunningServer server(options);
+    std::vector<std::unique_ptr<Socket>> slow;
+    const std::string key = keys ? "x-api-key: secret\r\n" : "";
+    const std::string head = "POST /completion HTTP/1.1\r\nHost: localhost\r\n" + key;
+    const std::string body = Completion(3);
+    for (int i = 0; i < 150; ++i) {
+      slow.push_back(std::make_unique<Socket>(server.server.port()));
+      const std::string beginnings[] = {
+          head + "X-Slow: ", head + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n{",
+          head + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"};
+      ASSERT_TRUE(slow.back()->Send(beginnings[i % 3]));
     }
-    const auto answer = server.Post("/completion", Completion(3), {{"Connection", "close"}});
-    ASSERT_TRUE(answer) << "after " << i << " answers";
-    EXPECT_EQ(answer->status, 200);
+    const httplib::Headers sent = {{"x-api-key", "secret"}};
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(server.Get("/health")->status, 200);
+      EXPECT_EQ(server.Get("/metrics", sent)->status, 200);
+      EXPECT_EQ(server.Post("/completion", body, sent)->status, 200);
+      EXPECT_EQ(server.Post("/tokenize", R"({"content": "Hi"})", sent)->status, 200);
+    }
+    // A slow one is served, too, when it comes to the end of its request.
+    ASSERT_TRUE(slow[1]->Send(body.substr(1)));
+    EXPECT_TRUE(slow[1]->ReadUntil("\"content\":\"abc\"")) << slow[1]->received();
+    for (const char c : body.substr(1)) ASSERT_TRUE(slow[2]->Send(std::string("1\r\n") + c + "\r\n"));
+    ASSERT_TRUE(slow[2]->Send("0\r\n\r\n"));
+    EXPECT_TRUE(slow[2]->ReadUntil("\"content\":\"abc\"")) << slow[2]->received();
   }
-  // A slow one is served, too, when it comes to the end of its request.
-  ASSERT_TRUE(slow[1]->Send(request.substr(request.size() - 5)));
-  EXPECT_TRUE(slow[1]->ReadUntil("\"content\":\"abc\"")) << slow[1]->received();
 }
 
-TEST(HttpServerTest, SilentPeersAreDroppedAndGiveWay) {
+TEST(HttpServerTest, SlowSendersAreDropped) {
   HttpOptions options;
-  options.max_connections = 3;
-  options.timeout_seconds = 1;
+  options.head_seconds = options.body_seconds = 0.2;
   const RunningServer server(options);
-  std::vector<std::unique_ptr<Socket>> silent;
-  for (int i = 0; i < options.max_connections; ++i) {
-    silent.push_back(std::make_unique<Socket>(server.server.port()));
-    ASSERT_TRUE(
-        silent.back()->Send(i % 2 == 0 ? "POST /completion HTT" : PostRequest("/completion", "{}").substr(0, 60)));
+  Socket head(server.server.port()), body(server.server.port());
+  ASSERT_TRUE(head.Send("POST /v1/messages HTT"));
+  const std::string request = PostRequest("/v1/messages", "{}");
+  ASSERT_TRUE(body.Send(request.substr(0, request.size() - 1)));
+  EXPECT_TRUE(head.ReadToEnd());
+  EXPECT_TRUE(head.received().starts_with("HTTP/1.1 408 ")) << head.received();
+  EXPECT_NE(head.received().find("--http-head-seconds"), std::string::npos) << head.received();
+  EXPECT_TRUE(body.ReadToEnd());
+  EXPECT_NE(body.received().find("--http-body-seconds"), std::string::npos) << body.received();
+  EXPECT_NE(body.received().find(R"({"type":"error")"), std::string::npos) << "in the shape of its protocol";
+}
+
+// Requests that wait for a slot have threads, but never all of them.
+TEST(HttpServerTest, ManyGenerationsLeaveThreadsForOthers) {
+  HttpOptions options;
+  options.max_generations = 3;
+  RunningServer server(options, 1);
+  server.house.gate.Close();
+  std::vector<std::unique_ptr<Socket>> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(std::make_unique<Socket>(server.server.port()));
+    ASSERT_TRUE(clients.back()->Send(PostRequest("/completion", Completion(2))));
   }
-  // Waits for one of their threads; refused while the threads have not yet taken the silent ones from the queue.
-  auto answer = server.Get("/health");
-  for (int i = 0; i < 1000 && !answer; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    answer = server.Get("/health");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(server.Post("/tokenize", R"({"content": "Hi"})")->status, 200);
+  server.house.gate.Open();
+  int answered = 0, refused = 0;
+  for (const auto& client : clients) {
+    ASSERT_TRUE(client->ReadUntil("\r\n\r\n"));
+    answered += client->received().starts_with("HTTP/1.1 200");
+    if (client->received().starts_with("HTTP/1.1 429")) {
+      ++refused;
+      EXPECT_NE(client->received().find("Retry-After: "), std::string::npos) << client->received();
+    }
   }
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 200);
-  for (const auto& peer : silent) EXPECT_TRUE(peer->ReadToEnd()) << "still connected: " << peer->received();
+  EXPECT_GE(answered, 3);
+  EXPECT_EQ(answered + refused, 40);
 }
 
 TEST(HttpServerTest, WhatIsNotHttpCostsOneConnection) {

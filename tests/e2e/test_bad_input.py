@@ -1,14 +1,11 @@
 """Whatever comes in: a 4xx in the client's own shape that names the field, and a server that goes on."""
 
 import json
-import select
 import socket
-import threading
 
-import httpx
 import pytest
 
-from harness import Server, chat_request, checked, eventually, seconds, text_of
+from harness import chat_request, seconds, text_of
 
 CHAT, TEXT, RESPONSES, MESSAGES, LLAMA = (
     "/v1/chat/completions",
@@ -272,74 +269,6 @@ def test_endless_header_is_refused(server):
             return  # closed in our face: just as well
         answer = peer.recv(4096)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer
-
-
-MAX_CONNECTIONS = 128  # of HttpOptions
-REQUEST_LINE = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
-
-
-class Drip:
-    """Connections that send a byte now and then, for ever: half of them inside a header, half inside a body."""
-
-    def __init__(self, port: int, count: int):
-        self.peers = [socket.create_connection(("127.0.0.1", port), seconds(60)) for _ in range(count)]
-        for i, peer in enumerate(self.peers):
-            peer.sendall(REQUEST_LINE + (b"X-Slow: " if i % 2 else b"Content-Length: 1000000\r\n\r\n"))
-        self.rounds = 0  # bytes that each of them has sent
-        self.broken: list[OSError] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._send)
-        self._thread.start()
-
-    def _send(self):
-        try:
-            while not self._stop.wait(0.05):
-                for peer in self.peers:
-                    peer.sendall(b"x")
-                self.rounds += 1
-        except OSError as error:
-            self.broken.append(error)
-
-    def still_connected(self) -> bool:
-        # Nothing is set on the sockets, since another thread writes to them. Only those with something to read can have ended.
-        readable, _, _ = select.select(self.peers, [], [], 0)
-        return not self.broken and all(peer.recv(1, socket.MSG_PEEK) for peer in readable)
-
-    def stop(self):
-        self._stop.set()
-        self._thread.join()
-
-    def close(self):
-        self.stop()
-        for peer in self.peers:
-            peer.close()
-
-
-def test_slow_senders_block_nobody_and_are_dropped_when_they_fall_silent():
-    """What is promised today: each connection has one of 128 threads, so while at least one of them is free nobody waits for
-    a slow peer; and a peer that sends nothing for --http-timeout seconds is dropped. A peer that drips is never silent and
-    keeps its thread: 128 of them hold up everybody, which is an issue of its own. So 127 drip here, and one client asks."""
-    timeout = 2
-    with Server("--http-timeout", str(timeout)) as server:
-        drip = Drip(server.port, MAX_CONNECTIONS - 1)
-        try:
-            one = httpx.Client(base_url=server.url, timeout=seconds(120), limits=httpx.Limits(max_connections=1))
-            with one:
-                for _ in range(5):
-                    before = drip.rounds
-                    # Half of the timeout, five times: if a drip counted as silence, all of them would be dropped by the end.
-                    eventually(lambda: drip.rounds >= before + timeout / 0.05 / 2, "bytes to drip", timeout=120)
-                    assert text_of(checked(one.post(CHAT, json=GOOD[CHAT])).json())
-                    assert drip.still_connected(), "answered only after slow ones had been dropped"
-            drip.stop()
-            for peer in drip.peers:
-                # Well before the 60 s after which they would be dropped without the flag. An error page may come first.
-                peer.settimeout(seconds(30))
-                while peer.recv(4096):
-                    pass
-            assert text_of(server.chat("What is the capital of France?"))
-        finally:
-            drip.close()
 
 
 def test_a_good_request_after_all_that(server):

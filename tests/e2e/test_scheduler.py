@@ -323,9 +323,9 @@ class TestShutdown:
 
     def test_a_peer_that_drips_cannot_keep_it(self):
         """Neither until its request is complete, nor for as long as requests may go on."""
-        with Server("--http-timeout", "600") as server:
+        with Server("--http-timeout", "600", "--http-body-seconds", "600") as server:
             with socket.create_connection(("127.0.0.1", server.port)) as peer:
-                peer.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+                peer.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
                 eventually(lambda: not peer.sendall(b" "), "a byte")
                 server.terminate()
 
