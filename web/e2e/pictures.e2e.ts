@@ -76,14 +76,18 @@ describe("pictures", () => {
   });
 
   it("the film", async () => {
-    const watched = await Watched.open(server.url, { viewport: { width: 720, height: 460 } });
+    const watched = await Watched.open(server.url, { viewport: { width: 720, height: 700 } });
     const { page } = watched;
     await ask(page);
     await page.getByRole("button", { name: "Film" }).click();
     await page.getByLabel("Place in the film").focus();
     await page.keyboard.press("Home");
+    await page.locator(".film .token-text").evaluate((box) => (box.style.height = "250px")); // all frames have one size
+    await page.locator(".origins").evaluate((box) => box.scrollIntoView({ block: "start" }));
+    const { x, y, width, height } = (await page.locator(".origins").boundingBox())!;
+    const clip = { x: x - 12, y, width: width + 24, height: height + 8 };
     for (let i = 0; i < FRAMES; ++i) {
-      const picture = await page.locator(".film").screenshot({ animations: "disabled" });
+      const picture = await page.screenshot({ animations: "disabled", clip });
       if (FOLDER) writeFileSync(join(FOLDER, `film-${String(i).padStart(2, "0")}.png`), picture);
       await page.keyboard.press("ArrowRight");
     }
