@@ -7,21 +7,10 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/secrets.h"
 
 namespace outrider {
 namespace {
-
-constexpr std::string_view kSecretFlags[] = {"--api-key", "--hf-token", "-hft"};
-
-// A word that may contain the flag with its value, such as --api-key=x or the value of --flags.
-std::string WithoutSecret(std::string word) {
-  for (const std::string_view flag : kSecretFlags) {
-    const std::string with_value = fmt::format("{}=", flag);
-    if (const size_t at = word.find(with_value); at != word.npos) word = word.substr(0, at) + with_value + "...";
-    if (word.find(fmt::format("{} ", flag)) != word.npos) return "...";
-  }
-  return word;
-}
 
 std::string Quoted(std::string word) {
   if (!word.empty() && word.find_first_of(" \t\n\"'$&|;<>*?()#!`\\") == word.npos) return word;
@@ -55,7 +44,7 @@ Result<std::vector<std::string>> SplitWords(const std::string& line) {
       in_word = true;
     }
   }
-  if (quote != 0) return InvalidArgument(fmt::format("a quote is not closed in '{}'", line));
+  if (quote != 0) return InvalidArgument(fmt::format("a quote is not closed in '{}'", HideSecrets(line)));
   if (in_word) words.push_back(std::move(word));
   return words;
 }
@@ -65,9 +54,8 @@ std::string PrintableCommandLine(const std::vector<std::string>& words) {
   bool secret = false;
   for (size_t i = 0; i < words.size(); ++i) {
     std::string word = i == 0 ? std::filesystem::path(words[i]).filename().string() : words[i];
-    const bool is_flag = std::find(std::begin(kSecretFlags), std::end(kSecretFlags), word) != std::end(kSecretFlags);
-    if (std::exchange(secret, is_flag)) word = "...";
-    line += (i == 0 ? "" : " ") + Quoted(WithoutSecret(std::move(word)));
+    if (std::exchange(secret, TakesSecret(word))) word = "...";
+    line += (i == 0 ? "" : " ") + Quoted(HideSecrets(word));
   }
   return line;
 }

@@ -11,8 +11,8 @@ namespace outrider {
 // The words of a command line; quotes keep spaces, as in a shell. kInvalidArgument if a quote is not closed.
 Result<std::vector<std::string>> SplitWords(const std::string& line);
 
-// The command line of these words, the program first and without its folder, quoted for a shell. The values of
-// --api-key and --hf-token are replaced by "...".
+// The command line of these words, the program first and without its folder, quoted for a shell. Secrets
+// are hidden (base/secrets.h).
 std::string PrintableCommandLine(const std::vector<std::string>& words);
 
 // The words this process was started with.

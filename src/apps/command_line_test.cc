@@ -28,8 +28,13 @@ TEST(CommandLineTest, SecretsAreNotPrinted) {
   EXPECT_EQ(PrintableCommandLine({"x", "--api-key", "secret", "--out", "o"}), "x --api-key ... --out o");
   EXPECT_EQ(PrintableCommandLine({"x", "--api-key=secret"}), "x --api-key=...");
   EXPECT_EQ(PrintableCommandLine({"x", "-hft", "secret", "--hf-token", "secret"}), "x -hft ... --hf-token ...");
-  EXPECT_EQ(PrintableCommandLine({"x", "--flags", "-v --api-key secret"}), "x --flags ...");
+  EXPECT_EQ(PrintableCommandLine({"x", "--flags", "-v --api-key secret"}), "x --flags '-v --api-key ...'");
   EXPECT_EQ(PrintableCommandLine({"x", "--flags", "-v --api-key=secret"}), "x --flags '-v --api-key=...'");
+  EXPECT_EQ(PrintableCommandLine({"x", "--admin-key", "secret", "-v"}), "x --admin-key ... -v");
+  EXPECT_EQ(PrintableCommandLine({"x", "--spec", "remote:host:1,token=secret,n_max=3"}),
+            "x --spec remote:host:1,token=...,n_max=3");
+  EXPECT_EQ(PrintableCommandLine({"x", "--variant", "far=--spec remote:host:1,token=secret --draft-max 8"}),
+            "x --variant 'far=--spec remote:host:1,token=... --draft-max 8'");
 }
 
 // SplitWords knows quotes, but no backslash, so words with a quote in them are left out here.

@@ -11,6 +11,7 @@
 
 #include "apps/command_line.h"
 #include "base/clock.h"
+#include "base/secrets.h"
 
 namespace outrider {
 namespace {
@@ -31,7 +32,7 @@ struct Named {
 };
 Result<Named> ParseNamed(const std::string& text, const std::string& form) {
   const size_t at = text.find('=');
-  if (at == text.npos) return InvalidArgument(fmt::format("{}, not '{}'", form, text));
+  if (at == text.npos) return InvalidArgument(fmt::format("{}, not '{}'", form, HideSecrets(text)));
   auto words = SplitWords(text.substr(at + 1));
   if (!words.ok()) return words.status();
   return Named{text.substr(0, at), std::move(*words)};
@@ -89,7 +90,7 @@ Status AddOthers(const BenchOptions& options, std::vector<VariantServer>* server
     const std::string form = "--against needs NAME=PROGRAM, such as llama-server=/usr/bin/llama-server";
     auto named = ParseNamed(against, form);
     if (!named.ok()) return named.status();
-    if (named->words.empty()) return InvalidArgument(fmt::format("{}, not '{}'", form, against));
+    if (named->words.empty()) return InvalidArgument(fmt::format("{}, not '{}'", form, HideSecrets(against)));
     const bool with_draft = !options.draft.empty() && !ChoosesDrafts(named->words);
     Words command = std::move(named->words);
     Append(&command, {"-m", options.model});

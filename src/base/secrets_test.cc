@@ -43,5 +43,23 @@ TEST(SecretsTest, LengthsMayDifferInAnyWay) {
   }
 }
 
+TEST(SecretsTest, SecretsAreHiddenWhereverTheyStand) {
+  EXPECT_EQ(HideSecrets("remote:host:1,token=secret,n_max=3"), "remote:host:1,token=...,n_max=3");
+  EXPECT_EQ(HideSecrets("remote:token=secret"), "remote:token=...");
+  EXPECT_EQ(HideSecrets("a=--api-key secret --spec remote:h,token=secret -v --hf-token=secret"),
+            "a=--api-key ... --spec remote:h,token=... -v --hf-token=...");
+  EXPECT_EQ(HideSecrets("a=--spec 'remote:h,token=se cret,n_max=3' -v"), "a=--spec 'remote:h,token=...")
+      << "it may hold what would end it without quotes";
+  for (const char* harmless : {"", "token=", "--api-key-file=keys.txt", "--api-key", "max_token=3", "suffix:n=1"}) {
+    EXPECT_EQ(HideSecrets(harmless), harmless);
+  }
+}
+
+TEST(SecretsTest, FlagsOfSecretsAreKnown) {
+  EXPECT_TRUE(TakesSecret("--api-key"));
+  EXPECT_TRUE(TakesSecret("--admin-key"));
+  EXPECT_FALSE(TakesSecret("--api-key-file"));
+}
+
 }  // namespace
 }  // namespace outrider

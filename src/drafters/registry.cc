@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/secrets.h"
 #include "drafters/model_drafter.h"
 #include "drafters/ngram_cache.h"
 #include "drafters/ngram_map.h"
@@ -17,7 +18,7 @@ namespace outrider {
 namespace {
 
 Status NotAParameter(const DrafterChoice& choice, std::string_view text) {
-  return InvalidArgument(fmt::format("drafter {}: '{}' is not of the form key=value", choice.name, text));
+  return InvalidArgument(fmt::format("drafter {}: '{}' is not of the form key=value", choice.name, HideSecrets(text)));
 }
 
 // Adds "key=value", or "value", to the choice.
@@ -41,7 +42,8 @@ Result<DrafterChoice> ParseDrafterChoice(std::string_view text) {
   const size_t colon = text.find(':');
   DrafterChoice choice;
   choice.name = text.substr(0, colon);
-  if (choice.name.empty()) return InvalidArgument(fmt::format("'{}' does not begin with the name of a drafter", text));
+  if (choice.name.empty())
+    return InvalidArgument(fmt::format("'{}' does not begin with the name of a drafter", HideSecrets(text)));
   if (colon == std::string_view::npos) return choice;
 
   std::string_view rest = text.substr(colon + 1);
