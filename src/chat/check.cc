@@ -7,20 +7,21 @@
 #include <set>
 #include <string_view>
 
+#include "base/request_budget.h"
+#include "chat/schema_work.h"
+
 namespace outrider {
 namespace {
 
-constexpr size_t kMaxMessages = 10000;
-constexpr size_t kMaxTools = 256;
 constexpr size_t kMaxNameBytes = 256;
 
-// llama-common matches property names with std::regex, which recurses once per character. Its work grows with the cube
-// of the number of optional properties of an object, and it copies all rules of a grammar for each pattern. These
-// bounds keep the work for one schema under a second, and the stack far from its end.
+// llama-common matches property names with std::regex, which recurses once per character, and it copies all rules of a
+// grammar for each pattern. These bounds keep the stack far from its end; what the rest of the work is, and its bound,
+// is in chat/schema_work.h.
 constexpr size_t kMaxSchemaNameBytes = 1024;
-constexpr double kMaxSchemaWork = 300.0 * 300.0 * 300.0;  // cubes of numbers of properties
-constexpr size_t kMaxCopiedRules = 10'000'000;            // patterns times objects
-constexpr size_t kMaxSchemaLevels = 1000;  // references followed; it recurses, and at a few thousand the stack ends
+constexpr size_t kMaxPatterns = 200;           // each takes half a millisecond
+constexpr size_t kMaxCopiedRules = 1'000'000;  // patterns times objects
+constexpr size_t kMaxSchemaLevels = 1000;      // references followed; it recurses, and at a few thousand the stack ends
 
 constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
 constexpr std::array<std::string_view, 5> kReservedArguments = {"messages", "tools", "bos_token", "eos_token",
@@ -110,7 +111,6 @@ Status CheckMessage(const Json& message, const std::string& path) {
 
 // What a schema costs llama-common, gathered while walking through it.
 struct SchemaSize {
-  double work = 0;     // cubes of the numbers of properties, summed
   size_t levels = 0;   // of the deepest value
   size_t objects = 0;  // of which rules are made
   size_t patterns = 0;
@@ -118,8 +118,7 @@ struct SchemaSize {
 };
 
 Status CheckSchemaSize(const SchemaSize& size, const std::string& field) {
-  if (size.work > kMaxSchemaWork) return InvalidArgument("the schema has too many properties", field);
-  if (size.patterns * size.objects > kMaxCopiedRules) {
+  if (size.patterns > kMaxPatterns || size.patterns * size.objects > kMaxCopiedRules) {
     return InvalidArgument("the schema has too many patterns", field);
   }
   // Each reference may lead into the next one, and is not followed within itself.
@@ -132,8 +131,6 @@ Status CheckSchemaSize(const SchemaSize& size, const std::string& field) {
 Status CheckSchemaNode(const Json& node, const std::string& field, size_t level, SchemaSize* size) {
   size->levels = std::max(size->levels, level);
   if (node.is_object()) {
-    const double properties = At(node, "properties").is_object() ? At(node, "properties").size() : 0;
-    size->work += properties * properties * properties;
     ++size->objects;
     if (At(node, "pattern").is_string()) ++size->patterns;
     if (At(node, "$ref").is_string()) size->references.insert(At(node, "$ref").get<std::string>());
@@ -200,6 +197,9 @@ Status CheckChatInput(const ChatInput& input) {
       return status;
   }
   if (const Status status = CheckToolCount(input.tools.size()); !status.ok()) return status;
+  uint64_t work = input.json_schema ? input.json_schema->work() : 0;
+  for (const ChatTool& tool : input.tools) work += tool.parameters ? tool.parameters->work() : 0;
+  if (work > kMaxSchemaWork) return InvalidArgument("their schemas have too many properties in all", "tools");
   if (input.tool_choice == ToolChoice::kRequired && input.tools.empty()) {
     return InvalidArgument("a tool is required, but there are no tools", "tool_choice");
   }

@@ -90,6 +90,16 @@ TEST(CheckTest, BadToolsNameTheField) {
   }
 }
 
+TEST(CheckTest, TheSchemasOfARequestAreCountedTogether) {
+  Json parameters = {{"type", "object"}};
+  for (int i = 0; i < 240; ++i) parameters["properties"][std::to_string(i)] = {{"type", "string"}};
+  ChatInput input = UserSays("hi");
+  input.tools = {Tool({{"name", "one"}, {"parameters", parameters}})};
+  EXPECT_TRUE(CheckChatInput(input).ok());
+  input.tools.push_back(Tool({{"name", "two"}, {"parameters", parameters}}));
+  EXPECT_EQ(CheckChatInput(input).field(), "tools");
+}
+
 TEST(CheckTest, CombinationsThatMakeNoSense) {
   ChatInput required = UserSays("hi");
   required.tool_choice = ToolChoice::kRequired;

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "chat/check.h"
+#include "chat/schema_work.h"
 
 namespace outrider {
 namespace {
@@ -161,6 +162,8 @@ Result<JsonSchema> JsonSchema::Read(const Json& schema, const std::string& field
     read.document_ = std::make_shared<const common_chat_schema_document>(
         common_chat_schema_from_json(common_json::parse(*read.text_)));
     RefuseCircles(*read.document_);
+    read.work_ = SchemaWork(*read.document_);
+    if (read.work_ > kMaxSchemaWork) throw std::invalid_argument("it has too many properties");
     RefusePatterns(*read.document_, &problems);
     return read;
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 // that do not know tools, and otherwise by llama-common when it applies the template.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,8 @@ class JsonSchema {
   const std::string& text() const { return *text_; }  // the same as text
   const common_chat_schema_document& document() const { return *document_; }
 
+  uint64_t work() const { return work_; }  // of making a grammar of it, see schema_work.h
+
   std::string ToGrammar() const;  // GBNF; cannot fail, as Read refuses what has no grammar
 
  private:
@@ -41,6 +44,7 @@ class JsonSchema {
   std::shared_ptr<const Json> json_;
   std::shared_ptr<const std::string> text_;
   std::shared_ptr<const common_chat_schema_document> document_;
+  uint64_t work_ = 0;
 };
 
 }  // namespace outrider

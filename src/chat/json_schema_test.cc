@@ -68,6 +68,37 @@ TEST(JsonSchemaTest, HostileSchemasAreRefusedOrDoneQuickly) {
   EXPECT_FALSE(JsonSchemaToGrammar({{"type", "string"}, {"pattern", std::string(100000, '(')}}).ok());
 }
 
+// llama-common converts what an "allOf" refers to again at each place: for ever if that leads back, and 50 times 50
+// times 50 … times if it leads on.
+TEST(JsonSchemaTest, AllOfCannotMultiplyTheWork) {
+  const auto object_of = [](int places, const std::string& target) {
+    Json object = {{"type", "object"}};
+    for (int i = 0; i < places; ++i) {
+      const Json reference = {{"$ref", target}};
+      object["properties"][fmt::format("p{}", i)] = {{"allOf", Json::array({reference})}};
+    }
+    return object;
+  };
+  EXPECT_FALSE(JsonSchemaToGrammar({{"$ref", "#/$defs/a"}, {"$defs", {{"a", object_of(1, "#/$defs/a")}}}}).ok());
+
+  Json tower = {{"$ref", "#/$defs/0"}};
+  for (int i = 0; i < 6; ++i) {
+    tower["$defs"][std::to_string(i)] = object_of(50, fmt::format("#/$defs/{}", i + 1));
+  }
+  tower["$defs"]["6"] = {{"type", "object"}, {"properties", {{"x", {{"type", "string"}}}}}};
+  EXPECT_FALSE(JsonSchemaToGrammar(tower).ok());
+
+  Json choice = {{"type", "object"}};  // the properties of an "anyOf" in an "allOf" are all optional
+  for (int i = 0; i < 100; ++i) choice["properties"][fmt::format("p{}", i)] = {{"type", "string"}};
+  Json alternatives = Json::array();
+  for (int i = 0; i < 100; ++i) alternatives.push_back({{"$ref", "#/$defs/choice"}});
+  const Json any = {{"anyOf", alternatives}};
+  EXPECT_FALSE(JsonSchemaToGrammar({{"allOf", Json::array({any})}, {"$defs", {{"choice", choice}}}}).ok());
+
+  const Json one = {{"$ref", "#/$defs/choice"}};
+  EXPECT_TRUE(JsonSchemaToGrammar({{"allOf", Json::array({one})}, {"$defs", {{"choice", choice}}}}).ok());
+}
+
 TEST(JsonSchemaTest, CirclesOfReferencesAreRefused) {
   const Json circle = Json::parse(R"({"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}})");
   const Json reference = {{"$ref", "#/$defs/a"}};
