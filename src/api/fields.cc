@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/request_budget.h"
+
 namespace outrider {
 namespace {
 
@@ -89,13 +91,17 @@ void FieldReader::String(const char* name, std::string* out) {
 void FieldReader::StringOrList(const char* name, size_t max_items, std::vector<std::string>* out) {
   if (!Has(name)) return;
   const Json& value = At(name);
-  const std::string wanted = fmt::format("must be a string or a list of at most {} strings, none empty", max_items);
-  const Json list = value.is_string() ? Json::array({value}) : value;
-  if (!list.is_array() || list.size() > max_items) return Fail(name, wanted);
+  const std::string wanted =
+      fmt::format("must be a string or a list of at most {} strings, none empty or longer than {} bytes", max_items,
+                  kMaxListedBytes);
+  const bool fits = value.is_string() || (value.is_array() && value.size() <= max_items);
+  if (!fits) return Fail(name, wanted);
   std::vector<std::string> strings;
-  for (const Json& item : list) {
-    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return Fail(name, wanted);
-    strings.push_back(item.get<std::string>());
+  for (const Json& item : value.is_string() ? Json::array({value}) : value) {
+    if (!item.is_string()) return Fail(name, wanted);
+    const auto& text = item.get_ref<const std::string&>();
+    if (text.empty() || text.size() > kMaxListedBytes) return Fail(name, wanted);
+    strings.push_back(text);
   }
   *out = std::move(strings);
 }

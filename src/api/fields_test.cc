@@ -77,6 +77,13 @@ TEST(FieldReaderTest, BoundsAreInclusive) {
   too_long.StringOrList("list", 1, &unchanged);
   EXPECT_EQ(too_long.status().field(), "list");
   EXPECT_TRUE(unchanged.empty());
+
+  const Json texts = {{"fits", std::string(1024, 'x')}, {"not", {std::string(1025, 'x')}}};
+  FieldReader lengths(texts);
+  lengths.StringOrList("fits", 1, &list);
+  EXPECT_TRUE(lengths.status().ok());
+  lengths.StringOrList("not", 1, &list);
+  EXPECT_EQ(lengths.status().field(), "not");
 }
 
 TEST(FieldReaderTest, EachTypeInsists) {

@@ -12,15 +12,14 @@
 
 #include "api/fields.h"
 #include "api/token_list.h"
+#include "base/request_budget.h"
 
 namespace outrider {
 namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
-constexpr size_t kMaxStopStrings = 16;
-constexpr size_t kMaxSequenceBreakers = 32;  // each is looked for in the whole vocabulary
-constexpr double kBanBias = -100;            // OpenAI's smallest bias, documented to ban the token
-constexpr double kMaxBias = 1e6;             // outweighs any logit and leaves room to add to it
+constexpr double kBanBias = -100;  // OpenAI's smallest bias, documented to ban the token
+constexpr double kMaxBias = 1e6;   // outweighs any logit and leaves room to add to it
 
 void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
   fields->Float("temperature", 0, 100, &sampling->temperature);
@@ -72,6 +71,7 @@ std::vector<Token> BiasedTokens(const Json& key, const Tokenizer& tokenizer) {
   Json id = key;
   if (key.is_string()) {
     const std::string& text = key.get_ref<const std::string&>();
+    if (text.size() > kMaxListedBytes) return {};
     int64_t number = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) {
@@ -81,6 +81,12 @@ std::vector<Token> BiasedTokens(const Json& key, const Tokenizer& tokenizer) {
   }
   const std::optional<Token> token = TokenFromId(id, tokenizer);
   return token ? std::vector<Token>{*token} : std::vector<Token>();
+}
+
+// A key of logit_bias, for an error.
+std::string Shown(const Json& key) {
+  const std::string text = DumpJson(key);
+  return text.size() > kMaxListedBytes ? "a key of " + std::to_string(text.size()) + " bytes" : text;
 }
 
 void ReadLogitBias(FieldReader* fields, const Tokenizer& tokenizer, SamplingOptions* sampling) {
@@ -100,18 +106,21 @@ void ReadLogitBias(FieldReader* fields, const Tokenizer& tokenizer, SamplingOpti
     const std::vector<Token> tokens = BiasedTokens(key, tokenizer);
     if (tokens.empty()) {
       return fields->Fail("logit_bias", fmt::format("{} is not a token of this model, whose ids are 0 to {}",
-                                                    DumpJson(key), tokenizer.vocabulary_size() - 1));
+                                                    Shown(key), tokenizer.vocabulary_size() - 1));
     }
     const bool banned = bias.is_boolean() && !bias.get<bool>();
     if (!banned && !bias.is_number()) {
-      return fields->Fail("logit_bias",
-                          fmt::format("the bias of {} must be a number, or false to ban it", DumpJson(key)));
+      return fields->Fail("logit_bias", fmt::format("the bias of {} must be a number, or false to ban it", Shown(key)));
     }
     if (!banned && bias.get<double>() > kMaxBias) {
-      return fields->Fail("logit_bias", fmt::format("the bias of {} must be at most {}", DumpJson(key), kMaxBias));
+      return fields->Fail("logit_bias", fmt::format("the bias of {} must be at most {}", Shown(key), kMaxBias));
     }
     float value = -std::numeric_limits<float>::infinity();
     if (!banned && bias.get<double>() > kBanBias) value = bias.get<float>();
+    if (sampling->logit_bias.size() + tokens.size() > kMaxLogitBiases) {
+      sampling->logit_bias.clear();
+      return fields->Fail("logit_bias", fmt::format("has more than {} tokens", kMaxLogitBiases));
+    }
     for (const Token token : tokens) sampling->logit_bias.emplace_back(token, value);
   }
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/api_test_util.h"
+#include "base/request_budget.h"
 
 namespace outrider {
 namespace {
@@ -79,6 +80,25 @@ TEST(GenerationFieldsTest, LogitBiasInAllItsForms) {
             (Biases{{65, kBanned}, {66, 5.0f}, {'a', 1.0f}, {'b', 1.0f}}));
   EXPECT_EQ(Read(Json::parse(R"({"logit_bias": [[65, false], ["c", -1.5]]})"), context.api).sampling.logit_bias,
             (Biases{{65, kBanned}, {'c', -1.5f}}));
+}
+
+TEST(GenerationFieldsTest, LogitBiasIsBounded) {
+  const TestContext context;
+  const auto refused = [&](const Json& biases) {
+    GenerationRequest request;
+    return ReadGenerationFields({{"logit_bias", biases}}, context.api, &request);
+  };
+  Json list = Json::array();
+  for (size_t i = 0; i < kMaxLogitBiases; ++i) list.push_back({i % 256, 1});
+  EXPECT_TRUE(refused(list).ok());
+  list.push_back({0, 1});
+  EXPECT_NE(refused(list).message().find("4096"), std::string::npos);
+  Json texts = Json::array();
+  for (int i = 0; i < 5; ++i) texts.push_back({std::string(1000, 'x'), 1});
+  EXPECT_EQ(refused(texts).field(), "logit_bias") << "each text is 1000 tokens";
+  const Status long_key = refused({{std::string(100'000, 'x'), 1}});
+  EXPECT_EQ(long_key.field(), "logit_bias");
+  EXPECT_LT(long_key.message().size(), 1000u);
 }
 
 TEST(GenerationFieldsTest, NonsenseIsRefusedByName) {

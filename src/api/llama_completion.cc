@@ -4,11 +4,10 @@
 #include "api/generation_fields.h"
 #include "api/logprobs.h"
 #include "api/prepare.h"
+#include "base/request_budget.h"
 
 namespace outrider {
 namespace {
-
-constexpr int kMaxProbabilities = 1000;
 
 struct LlamaOptions {
   bool stream = false;

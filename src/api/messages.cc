@@ -10,12 +10,11 @@
 #include "api/messages_input.h"
 #include "api/part_writer.h"
 #include "api/turn_input.h"
+#include "base/request_budget.h"
 #include "chat/random_id.h"
 
 namespace outrider {
 namespace {
-
-constexpr size_t kMaxStopSequences = 64;  // each costs time on every token
 
 Json Block(const AnswerPart& part) {
   switch (part.kind) {

@@ -22,6 +22,32 @@ TEST(OpenAiCompletionsTest, PromptForms) {
             (std::vector<Token>{256, 'h', 'i', 'x'}));
 }
 
+// What cannot fit is not tokenised first.
+TEST(OpenAiCompletionsTest, LongTextsAreRefusedByTheirSize) {
+  class CountingTokenizer : public FakeTokenizer {
+   public:
+    std::vector<Token> Tokenize(std::string_view text, bool add_bos, SpecialTokens special) const override {
+      tokenized += text.size();
+      return FakeTokenizer::Tokenize(text, add_bos, special);
+    }
+    mutable size_t tokenized = 0;
+  } tokenizer;
+  const TestContext context;
+  const ApiContext api{tokenizer, *context.chat, "test-model", 0, 4096, 4, {}, -1};
+  const auto refused = [&](ParseRequest parse, const Json& body) {
+    tokenizer.tokenized = 0;
+    const Status status = parse(body, "", api).status();
+    EXPECT_LT(tokenizer.tokenized, 10'000u);
+    return status.field();
+  };
+  EXPECT_EQ(refused(ParseTextCompletion, {{"prompt", std::string(100'000, 'x')}}), "prompt");
+  Json many = Json::array({5});
+  for (int i = 0; i < 10'000; ++i) many.push_back("xx");
+  EXPECT_EQ(refused(ParseTextCompletion, {{"prompt", many}}), "prompt");
+  const Json turn = {{"role", "user"}, {"content", std::string(100'000, 'x')}};
+  EXPECT_EQ(refused(ParseChatCompletion, {{"messages", Json::array({turn})}}), "messages");
+}
+
 TEST(OpenAiCompletionsTest, WholeAnswer) {
   const TestContext context;
   ParsedRequest request = Parse(R"({"prompt": "hi", "max_tokens": 4, "grammar": "root ::= \"x\""})", context);

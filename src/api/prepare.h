@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "api/protocol.h"
 #include "base/json.h"
@@ -19,6 +20,10 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
 // Reads what the protocols without a chat template have in common: generation fields, output format, and "prompt",
 // which is a string, a list with one string, token ids, or a mix of both.
 Status PrepareText(const Json& body, const ApiContext& context, GenerationRequest* request);
+
+// kInvalidArgument if a text of so many bytes cannot fit, which is known before it is tokenised: that takes long for
+// long texts.
+Status CheckTextFits(size_t bytes, size_t max_tokens, const ApiContext& context, const std::string& field);
 
 // kInvalidArgument if the prompt leaves no room for an answer.
 Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field);

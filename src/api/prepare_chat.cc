@@ -80,6 +80,8 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   Result<ChatPrompt> prompt = context.chat.Apply(input);
   if (!prompt.ok()) return prompt.status();
   const Tokenizer& tokenizer = context.tokenizer;
+  const auto room = static_cast<size_t>(context.sequence_length);
+  if (const Status status = CheckTextFits(prompt->text.size(), room, context, "messages"); !status.ok()) return status;
   request->prompt = tokenizer.Tokenize(prompt->text, !BeginsWithBos(prompt->text, tokenizer), SpecialTokens::kParse);
   if (const Status status = CheckPromptFits(request->prompt.size(), context, "messages"); !status.ok()) return status;
   // Without a format of its own a request has the server's, if there is one.
@@ -87,6 +89,13 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   request->stop.insert(request->stop.end(), prompt->stop.begin(), prompt->stop.end());
   request->show_special = NeedsSpecialText(*prompt, tokenizer);
   return std::move(prompt->parser);
+}
+
+Status CheckTextFits(size_t bytes, size_t max_tokens, const ApiContext& context, const std::string& field) {
+  const size_t longest = context.tokenizer.max_token_bytes();
+  if (longest == 0 || bytes / longest <= max_tokens) return {};
+  return InvalidArgument(
+      fmt::format("has {} bytes, which are more than {} tokens, the most that fit", bytes, max_tokens), field);
 }
 
 Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field) {

@@ -1,8 +1,11 @@
 // Text to tokens and back, and conversations to prompts: llama.cpp's /tokenize, /detokenize and /apply-template.
+#include <fmt/format.h>
+
 #include "api/chat_input.h"
 #include "api/fields.h"
 #include "api/info.h"
 #include "api/token_list.h"
+#include "base/request_budget.h"
 #include "base/utf8.h"
 
 namespace outrider {
@@ -36,8 +39,17 @@ Result<Json> TokenizeJson(const Json& body, const ApiContext& context) {
   fields.Bool("parse_special", &parse_special);
   fields.Bool("with_pieces", &with_pieces);
   if (!fields.status().ok()) return fields.status();
+  if (content.size() > kMaxTokenizedBytes) {
+    return InvalidArgument(fmt::format("has more than {} bytes: send it in parts", kMaxTokenizedBytes), "content");
+  }
   const std::vector<Token> tokens =
       context.tokenizer.Tokenize(content, add_special, parse_special ? SpecialTokens::kParse : SpecialTokens::kAsText);
+  const size_t max_tokens = with_pieces ? kMaxListedPieces : kMaxListedTokens;
+  if (tokens.size() > max_tokens) {
+    return InvalidArgument(fmt::format("has {} tokens, more than the {} of one answer{}: send it in parts",
+                                       tokens.size(), max_tokens, with_pieces ? " with pieces" : ""),
+                           "content");
+  }
   return Json{{"tokens", with_pieces ? WithPieces(tokens, context.tokenizer) : Json(tokens)}};
 }
 
@@ -48,7 +60,13 @@ Result<Json> DetokenizeJson(const Json& body, const ApiContext& context) {
   const Result<std::vector<Token>> tokens = ReadTokenList(fields.At("tokens"), "tokens", context.tokenizer);
   if (!tokens.ok()) return tokens.status();
   std::string content;
-  for (const Token token : *tokens) content += context.tokenizer.Piece(token, /*show_special=*/true);
+  for (const Token token : *tokens) {
+    content += context.tokenizer.Piece(token, /*show_special=*/true);
+    if (content.size() > kMaxDetokenizedBytes) {
+      return InvalidArgument(
+          fmt::format("stand for more than {} bytes of text: send them in parts", kMaxDetokenizedBytes), "tokens");
+    }
+  }
   return Json{{"content", ReplaceInvalidUtf8(content)}};
 }
 

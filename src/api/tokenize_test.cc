@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "api/info.h"
+#include "base/request_budget.h"
 #include "engine/fake_tokenizer.h"
 
 namespace outrider {
@@ -106,6 +107,25 @@ TEST_F(TokenizeTest, TemplateErrorsNameTheField) {
                                               "chat_template_kwargs": []})"),
             "chat_template_kwargs");
   EXPECT_EQ(WrongField(ApplyTemplateJson, R"({"messages": [{"role": "user", "content": 5}]})"), "messages[0].content");
+}
+
+TEST_F(TokenizeTest, AnswersAreBounded) {
+  const auto tokens = [&](size_t bytes, bool with_pieces) {
+    return TokenizeJson({{"content", std::string(bytes, 'x')}, {"with_pieces", with_pieces}}, context);
+  };
+  EXPECT_TRUE(tokens(kMaxListedPieces, true).ok());
+  EXPECT_EQ(tokens(kMaxListedPieces + 1, true).status().field(), "content");
+  EXPECT_TRUE(tokens(kMaxListedPieces + 1, false).ok());
+  EXPECT_EQ(tokens(kMaxListedTokens + 1, false).status().field(), "content");
+
+  EXPECT_EQ(tokens(kMaxTokenizedBytes + 1, false).status().field(), "content");
+
+  const auto text = [&](size_t times) {
+    return DetokenizeJson({{"tokens", std::vector<Token>(times, FakeTokenizer::kBos)}}, context);
+  };
+  const size_t most = kMaxDetokenizedBytes / 5;
+  EXPECT_TRUE(text(most).ok());
+  EXPECT_EQ(text(most + 1).status().field(), "tokens");
 }
 
 }  // namespace

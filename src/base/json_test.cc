@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace outrider {
@@ -26,6 +27,51 @@ TEST(JsonTest, RefusesDeepNestingBeforeBuildingIt) {
 
 TEST(JsonTest, BracketsInsideStringsAreNoNesting) {
   EXPECT_TRUE(ParseJson("\"" + std::string(5'000, '[') + "\\\"[[[\"").ok());
+}
+
+TEST(JsonTest, OfEqualKeysTheLastCountsInTheFirstOnesPlace) {
+  auto json = ParseJson(R"({"a":1,"b":{"x":1,"x":2},"a":[3],"c":4,"b":5})");
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(DumpJson(*json), R"({"a":[3],"b":5,"c":4})");
+  EXPECT_EQ(DumpJson(*ParseJson(R"({"b":{"x":1,"y":0,"x":2}})")), R"({"b":{"x":2,"y":0}})");
+}
+
+std::string ObjectOf(size_t members) {
+  std::string text = "{";
+  for (size_t i = 0; i < members; ++i) text += fmt::format("{}\"{}\":1", i > 0 ? "," : "", i);
+  return text + "}";
+}
+
+TEST(JsonTest, RefusesObjectsWithTooManyMembers) {
+  EXPECT_TRUE(ParseJson(ObjectOf(1024)).ok());
+  const Status status = ParseJson(ObjectOf(1025)).status();
+  EXPECT_NE(status.message().find("1024 members (--max-members)"), std::string::npos) << status.message();
+  EXPECT_TRUE(ParseJson(ObjectOf(1025), {.members = 1025}).ok());
+  std::string nested = "[" + ObjectOf(900);
+  for (int i = 0; i < 10; ++i) nested += "," + ObjectOf(900);
+  EXPECT_TRUE(ParseJson(nested + "]").ok()) << "the limit is for each object";
+  EXPECT_FALSE(ParseJson("[{\"a\":" + ObjectOf(1025) + "}]").ok());
+}
+
+TEST(JsonTest, RefusesTooManyValues) {
+  EXPECT_TRUE(ParseJson("[1,2,3]", {.values = 4}).ok());
+  EXPECT_FALSE(ParseJson("[1,2,3,4]", {.values = 4}).ok());
+  EXPECT_TRUE(ParseJson("[[],{}]", {.values = 3}).ok());
+  EXPECT_TRUE(ParseJson(R"({"a":1})", {.values = 2 + kValuesPerMember}).ok());
+  const Status status = ParseJson(R"({"a":1})", {.values = 1 + kValuesPerMember}).status();
+  EXPECT_NE(status.message().find("--max-values"), std::string::npos) << status.message();
+}
+
+TEST(JsonTest, StopsWhenNobodyWaits) {
+  const std::string text = "[" + std::string(200'000, '1') + "]";  // one number, which is not worth asking
+  int asked = 0;
+  const auto count = [&] { return ++asked < 3; };
+  EXPECT_TRUE(ParseJson(text, {}, count).ok());
+  EXPECT_EQ(asked, 0);
+  std::string list = "[0";
+  for (int i = 0; i < 200'000; ++i) list += ",0";
+  EXPECT_EQ(ParseJson(list + "]", {}, count).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(JsonTest, DumpingNeverThrows) {

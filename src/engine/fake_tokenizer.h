@@ -28,6 +28,7 @@ class FakeTokenizer : public Tokenizer {
   Token bos() const override { return kBos; }
   Token eos() const override { return kEos; }
   uint64_t fingerprint() const override { return 258; }
+  size_t max_token_bytes() const override { return 1; }
 };
 
 }  // namespace outrider

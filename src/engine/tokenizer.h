@@ -32,6 +32,10 @@ class Tokenizer {
   // Equal for vocabularies with the same tokens in the same order; how a draft is recognised as matching its target.
   virtual uint64_t fingerprint() const = 0;
 
+  // No token stands for more bytes of a text, so that a text's size says how many tokens it has at least. 0 = not
+  // known.
+  virtual size_t max_token_bytes() const { return 0; }
+
   bool Contains(Token token) const { return token >= 0 && token < vocabulary_size(); }
 };
 

@@ -16,11 +16,11 @@ using Kind = GbnfElement::Kind;
 using Rule = std::vector<GbnfElement>;
 
 // The converters from JSON schema and from tools write about 100 bytes per property. Within these limits libllama needs
-// less than 100 MiB and a tenth of a second to read a grammar.
+// less than 50 MiB and a tenth of a second to read a grammar, and a request that waits holds less than 10 MiB for it.
 constexpr size_t kMaxBytes = 1 << 20;
-constexpr size_t kMaxRules = 100'000;       // groups and repetitions included
-constexpr size_t kMaxElements = 1 << 20;    // as libllama counts them, repetitions written out
-constexpr size_t kMaxNameBytes = 16 << 20;  // libllama copies a rule's name for every group in the rule
+constexpr size_t kMaxRules = 50'000;       // groups and repetitions included
+constexpr size_t kMaxElements = 1 << 19;   // as libllama counts them, repetitions written out
+constexpr size_t kMaxNameBytes = 4 << 20;  // libllama copies a rule's name for every group in the rule
 // libllama's parser calls itself for nested groups: 8 MiB of stack are enough for 10,000 of them, not for 20,000. The
 // schema converter opens a group for each character of a property's name if it has to exclude that name.
 constexpr int kMaxNesting = 300;
