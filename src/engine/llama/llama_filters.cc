@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "sampling/gbnf_check.h"
+#include "sampling/logit_bias.h"
 
 namespace outrider {
 namespace {
@@ -79,10 +80,7 @@ std::vector<const char*> Pointers(const std::vector<std::string>& texts) {
 }  // namespace
 
 std::unique_ptr<Filter> LlamaFilterFactory::LogitBias(const std::vector<std::pair<Token, float>>& bias) {
-  std::vector<llama_logit_bias> entries;
-  for (const auto& [token, value] : bias) entries.push_back({token, value});
-  return Wrap(llama_sampler_init_logit_bias(model_->tokenizer().vocabulary_size(), static_cast<int32_t>(entries.size()),
-                                            entries.data()));
+  return MakeLogitBias(bias);
 }
 
 std::unique_ptr<Filter> LlamaFilterFactory::Penalties(const SamplingOptions& options) {

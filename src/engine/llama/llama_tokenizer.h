@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/special_cuts.h"
 #include "engine/tokenizer.h"
 
 namespace outrider {
@@ -22,12 +23,17 @@ class LlamaTokenizer : public Tokenizer {
   Token bos() const override { return llama_vocab_bos(vocab_); }
   Token eos() const override { return llama_vocab_eos(vocab_); }
   uint64_t fingerprint() const override { return fingerprint_; }
+  size_t max_token_bytes() const override { return max_token_bytes_; }
 
   const llama_vocab* vocab() const { return vocab_; }
 
  private:
+  bool Append(std::string_view text, bool add_bos, SpecialTokens special, std::vector<Token>* tokens) const;
+
   const llama_vocab* const vocab_;
   const uint64_t fingerprint_;
+  const size_t max_token_bytes_;
+  SpecialCuts cuts_of_parsed_, cuts_of_plain_;
 };
 
 }  // namespace outrider
