@@ -41,8 +41,9 @@ struct Fixture {
         std::make_unique<RemoteDrafter>(std::move(its_network), tokenizer, kSequences, RemoteDrafterOptions(), clock);
   }
 
-  void Begin(SeqId seq, const std::vector<Token>& history) {
+  void Begin(SeqId seq, const std::vector<Token>& history, const std::string& owner = "") {
     DraftContext context;
+    context.owner = owner;
     context.sampling.temperature = 0;
     drafter->Begin(seq, history, context);
   }
@@ -233,6 +234,27 @@ TEST(RemoteDrafterTest, AnotherRequestWithTheSameBeginningIsNotSentAgain) {
     f.Pass(2);
   }
   EXPECT_EQ(f.batcher.stats().context_tokens, 600u + 88u);
+}
+
+TEST(RemoteDrafterTest, TheTextOfAnotherOwnerIsNotContinuedFrom) {
+  Fixture f([] { return 0; }, 1);  // one sequence, so that the same memory would be used
+  const std::vector<Token> history = Text(600);
+  const auto reused = [&](const char* owner) {
+    const uint64_t before = f.batcher.stats().reused_tokens;
+    f.Begin(0, history, owner);
+    f.Pass(3);
+    f.Ask(0, history);
+    f.Pass(60);
+    EXPECT_EQ(f.Ask(0, history), f.Says(history, 16)) << owner;
+    f.drafter->End(0, history, true);
+    f.Pass(10);
+    return f.batcher.stats().reused_tokens - before;
+  };
+  EXPECT_EQ(reused("anna"), 0u);
+  EXPECT_EQ(reused("anna"), 512u) << "there is a memory";
+  EXPECT_EQ(reused("bert"), 0u);
+  EXPECT_EQ(reused(""), 0u);
+  EXPECT_EQ(reused("anna"), 0u) << "it has been replaced";
 }
 
 TEST(RemoteDrafterTest, ABrokenStreamIsReplacedAndTheTextSentAgain) {

@@ -9,9 +9,12 @@ Result<SavedSlot> Scheduler::SaveSlot(SeqId slot) {
   return saved;
 }
 
-Status Scheduler::RestoreSlot(SeqId slot, SavedSlot saved) {
+Status Scheduler::RestoreSlot(SeqId slot, SavedSlot saved, const std::string& owner) {
+  for (const Token token : saved.tokens) {
+    if (!tokenizer_.Contains(token)) return InvalidArgument("the saved tokens are not of this vocabulary");
+  }
   Status result;
-  inbox_.RunBetweenSteps([&] { result = slots_.Restore(slot, std::move(saved)); });
+  inbox_.RunBetweenSteps([&] { result = slots_.Restore(slot, std::move(saved), owner); });
   return result;
 }
 

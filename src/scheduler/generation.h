@@ -33,7 +33,7 @@ struct GenerationRequest {
   Duration time_limit = Duration::max();     // from the first generated token on; what exists by then is returned
   Duration deadline = Duration::max();       // from submission on, waiting and prompt included
   SpeculationOptions speculation;
-  std::string owner;  // whose request it is; what drafters remember of it is for requests of the same owner
+  std::string owner;  // whose request it is; what slots and drafters keep of it is for requests of the same owner
 };
 
 struct TokenLogprob {

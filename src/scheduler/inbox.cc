@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <future>
 #include <iterator>
 #include <utility>
@@ -47,15 +48,19 @@ void Inbox::RunBetweenSteps(const std::function<void()>& command) {
       stepping = stepping_;
       if (stepping) {
         commands_.push_back([&] {
-          command();
-          done.set_value();
+          try {
+            command();
+            done.set_value();
+          } catch (...) {  // for want of memory, say: costs its caller something, and the thread that steps nothing
+            done.set_exception(std::current_exception());
+          }
         });
       }
     }
     if (!stepping) return command();
   }
   work_.notify_one();
-  done.get_future().wait();
+  done.get_future().get();
 }
 
 void Inbox::Stop(TimePoint until) {

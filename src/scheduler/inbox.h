@@ -31,7 +31,7 @@ class Inbox {
   Status Add(PendingRequest request);
 
   // Runs `command` between two steps and waits for it. If no thread is stepping, it runs at once, on the caller's
-  // thread.
+  // thread. What it throws is thrown to the caller.
   void RunBetweenSteps(const std::function<void()>& command);
 
   // Refuses new requests from now on. Those that were accepted may run until `until`; a second call can only make this

@@ -112,5 +112,22 @@ TEST(InboxTest, StoppingRefusesRequestsAndCanOnlyBecomeSooner) {
   EXPECT_FALSE(inbox.WaitForWork()) << "nothing is left to do";
 }
 
+// A slot whose memory cannot be copied, for want of memory, must not end the thread that steps.
+TEST(InboxTest, WhatACommandThrowsReachesItsCallerAndNobodyElse) {
+  Inbox inbox(1, 1);
+  EXPECT_THROW(inbox.RunBetweenSteps([] { throw std::bad_alloc(); }), std::bad_alloc) << "nobody steps";
+  inbox.BeginStepping();
+  std::thread stepping([&] {
+    while (inbox.WaitForWork()) inbox.RunCommands();
+    inbox.EndStepping();
+  });
+  EXPECT_THROW(inbox.RunBetweenSteps([] { throw std::bad_alloc(); }), std::bad_alloc);
+  bool ran = false;
+  inbox.RunBetweenSteps([&] { ran = true; });
+  EXPECT_TRUE(ran);
+  inbox.Stop(TimePoint::min());
+  stepping.join();
+}
+
 }  // namespace
 }  // namespace outrider

@@ -32,9 +32,9 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
       speculator_(speculator ? std::move(speculator)
                              : std::make_unique<Speculator>(std::vector<std::unique_ptr<Drafter>>(), CostCurve(),
                                                             SpeculatorOptions(), engine, clock)),
-      slots_(engine, tokenizer),
+      slots_(engine),
       step_(engine, options.prompt_slice),
-      verifier_(engine, tokenizer, *speculator_, options.verify) {
+      verifier_(engine, tokenizer, *speculator_, options.verify, clock) {
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
     if (tokenizer.EndsGeneration(token)) end_token_bans_.emplace_back(token, -std::numeric_limits<float>::infinity());
   }
@@ -50,6 +50,7 @@ bool Scheduler::Step() {
   inbox_.RunCommands();
   EndLost();
   Admit();
+  draw_budget_.Choose(slots_.sequences(), clock_.Now());
   step_.Plan(slots_.sequences());
   if (!step_.empty()) {
     Draft();
@@ -199,7 +200,12 @@ Status Scheduler::Decode() {
 }
 
 void Scheduler::Verify() {
+  const TimePoint start = clock_.Now();
   Timed(&GenerationTimings::sample_ms, [&] { verifier_.Verify(step_.entries()); });
+  for (const StepEntry& entry : step_.entries()) {
+    if (entry.logits_row >= 0)
+      draw_budget_.Observe(*entry.sequence, entry.draw_time, start - decode_start_, clock_.Now());
+  }
 }
 
 void Scheduler::Commit() {
@@ -363,18 +369,6 @@ SchedulerStats Scheduler::Stats() const {
   stats.queued = static_cast<int>(inbox_.waiting());
   stats.refused = inbox_.refused();
   return stats;
-}
-
-void Scheduler::Start() {
-  inbox_.BeginStepping();
-  thread_ = std::thread([this] { Loop(); });
-}
-
-void Scheduler::Loop() {
-  while (Step() || inbox_.WaitForWork()) {
-  }
-  speculator_->Close();
-  inbox_.EndStepping();
 }
 
 }  // namespace outrider

@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "engine/tokenizer.h"
 #include "sampling/sampler.h"
+#include "scheduler/draw_budget.h"
 #include "scheduler/generation.h"
 #include "scheduler/inbox.h"
 #include "scheduler/sequence.h"
@@ -73,8 +74,8 @@ class Scheduler {
 
   // Slot actions run between steps. The slot must be idle: kUnavailable otherwise.
   Result<SavedSlot> SaveSlot(SeqId slot);
-  Status RestoreSlot(SeqId slot, SavedSlot saved);
-  Result<int> EraseSlot(SeqId slot);  // tokens forgotten
+  Status RestoreSlot(SeqId slot, SavedSlot saved, const std::string& owner);  // whose requests may continue from it
+  Result<int> EraseSlot(SeqId slot);                                          // tokens forgotten
 
  private:
   // The stages of a step.
@@ -99,6 +100,7 @@ class Scheduler {
   void RollBack(Sequence& sequence, Pos length);
   void Finish(Sequence& sequence, FinishReason reason, Status error = {});
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;
+  bool StepOrAbandon();
   template <typename Work>
   double Timed(double GenerationTimings::*stage, Work work);
   void Loop();
@@ -117,6 +119,7 @@ class Scheduler {
   SlotPool slots_;
   StepBatch step_;
   Verifier verifier_;
+  DrawBudget draw_budget_;
   std::optional<TimePoint> stop_until_;                                // when running requests must end
   std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> outbox_;  // to be delivered at the end of the step
   SchedulerStats stats_;

@@ -194,6 +194,52 @@ TEST(SchedulerTest, AFollowUpDecodesOnlyWhatIsNew) {
   EXPECT_EQ(chunk_again.text, chunk.text);
 }
 
+GenerationRequest RequestOf(const std::string& owner, const std::string& prompt, SeqId slot = -1) {
+  GenerationRequest request = Request(prompt, 2);
+  request.owner = owner;
+  request.slot = slot;
+  return request;
+}
+
+// How many tokens were cached says nothing about the prompts of others, however well they are guessed.
+TEST(SchedulerTest, OnlyTheSameOwnerContinuesFromAPrompt) {
+  for (const EngineInfo& info : {SmallEngine(1), SmallEngine(3)}) {
+    House house(info);
+    const auto cached = [&](const GenerationRequest& request) {
+      auto generation = house.Submit(request);
+      house.RunAll();
+      return Collect(*generation).completion->timings.cached_tokens;
+    };
+    EXPECT_EQ(cached(RequestOf("anna", "the password is swordfish")), 0);
+    EXPECT_EQ(cached(RequestOf("bert", "the password is swordfish")), 0);
+    EXPECT_EQ(cached(RequestOf("bert", "the password is wrong")), 16) << "its own";
+    for (SeqId slot = 0; slot < info.n_sequences; ++slot) {
+      EXPECT_EQ(cached(RequestOf("", "the password is swordfish", slot)), 0) << "without a name is an owner, too";
+    }
+    EXPECT_EQ(cached(RequestOf("", "the password is sw")), 17);
+  }
+}
+
+// The slot that a request gets depends on its owner's prompts and on when slots were last used, not on what others
+// said.
+TEST(SchedulerTest, TheSlotOfARequestDoesNotDependOnPromptsOfOthers) {
+  const auto slots_of_bert = [](const std::string& annas_prompt) {
+    House house(SmallEngine(3));
+    std::vector<SeqId> slots;
+    const auto run = [&](const GenerationRequest& request) {
+      auto generation = house.Submit(request);
+      house.RunAll();
+      return Collect(*generation).completion->slot;
+    };
+    run(RequestOf("anna", annas_prompt));
+    for (const char* prompt : {"the password is swordfish", "another", "the password is", "the"}) {
+      slots.push_back(run(RequestOf("bert", prompt)));
+    }
+    return slots;
+  };
+  EXPECT_EQ(slots_of_bert("the password is swordfish"), slots_of_bert("nothing of the kind"));
+}
+
 TEST(SchedulerTest, AMemoryThatCannotGoBackStartsOver) {
   EngineInfo info = SmallEngine(1);
   info.rollback = Rollback::kNone;
@@ -375,11 +421,52 @@ TEST(SchedulerTest, SlotsCanBeSavedErasedAndRestored) {
   auto erased = house.scheduler.EraseSlot(0);
   ASSERT_TRUE(erased.ok());
   EXPECT_EQ(*erased, 14) << "11 of the prompt and 3 of the 4 generated; the last one was never decoded";
-  ASSERT_TRUE(house.scheduler.RestoreSlot(0, *saved).ok());
+  ASSERT_TRUE(house.scheduler.RestoreSlot(0, *saved, "").ok());
   generation = house.Submit(Request("remember me too", 1));
   house.RunAll();
   EXPECT_EQ(Collect(*generation).completion->timings.cached_tokens, 11);
   EXPECT_EQ(house.scheduler.SaveSlot(7).status().code(), StatusCode::kNotFound);
+
+  ASSERT_TRUE(house.scheduler.RestoreSlot(0, *saved, "anna").ok());
+  for (const auto& [owner, cached] : {std::pair("bert", 0), {"anna", 0}}) {
+    generation = house.Submit(RequestOf(owner, "remember me too"));
+    house.RunAll();
+    EXPECT_EQ(Collect(*generation).completion->timings.cached_tokens, cached) << "bert's prompt has replaced anna's";
+  }
+  ASSERT_TRUE(house.scheduler.RestoreSlot(0, *saved, "anna").ok());
+  generation = house.Submit(RequestOf("anna", "remember me too"));
+  house.RunAll();
+  EXPECT_EQ(Collect(*generation).completion->timings.cached_tokens, 11);
+  saved->tokens.push_back(100'000);
+  EXPECT_FALSE(house.scheduler.RestoreSlot(0, *saved, "anna").ok()) << "not of this vocabulary";
+}
+
+// Beside other work a step that fails for want of memory costs the requests that run, and nothing else.
+TEST(SchedulerTest, WantOfMemoryEndsRequestsAndNotTheServer) {
+  std::atomic<bool> enough = true;
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  FakeEngine engine(SmallEngine(), [&](std::span<const Token> tokens) -> Token {
+    if (!enough) throw std::bad_alloc();
+    return tokens.back() == 'z' ? 'a' : tokens.back() + 1;
+  });
+  Scheduler scheduler(engine, tokenizer, filters, {});
+  scheduler.Start();
+  const auto completion = [&](const GenerationRequest& request) {
+    auto generation = scheduler.Submit(request);
+    EXPECT_TRUE(generation.ok());
+    for (;;) {
+      if (const auto chunk = (*generation)->Wait(std::chrono::milliseconds(100)); chunk && chunk->completion)
+        return *chunk->completion;
+    }
+  };
+  enough = false;
+  const Completion failed = completion(Request("abc", 5));
+  EXPECT_EQ(failed.reason, FinishReason::kError);
+  EXPECT_EQ(failed.error.code(), StatusCode::kUnavailable);
+  enough = true;
+  EXPECT_EQ(completion(Request("abc", 5)).reason, FinishReason::kLength);
+  EXPECT_EQ(scheduler.Stats().running, 0);
 }
 
 // What a drafter learned is kept before anybody who waits for the end can cut the program short.

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,6 +33,7 @@ struct DrawnToken {
 struct Sequence {
   SeqId id = 0;
   std::vector<Token> tokens;
+  std::string owner;  // whose they are (GenerationRequest::owner)
   TimePoint last_used{};
 
   // The running request; empty while idle.
@@ -45,6 +47,11 @@ struct Sequence {
   TimePoint submitted{}, admitted{}, first_token{};
   int failed_steps = 0;  // failed steps that it took part in
   bool suspect = false;  // after a failed step: is decoded alone once, to find out whether it was the cause
+
+  // For DrawBudget.
+  TimePoint last_draw{};
+  bool dear = false;     // its last draw took long
+  bool resting = false;  // takes no part in the next step
 
   bool busy() const { return generation != nullptr; }
   bool generating() const { return timings.generated_tokens > 0; }

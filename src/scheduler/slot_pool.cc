@@ -7,8 +7,7 @@
 
 namespace outrider {
 
-SlotPool::SlotPool(Engine& engine, const Tokenizer& tokenizer)
-    : engine_(engine), tokenizer_(tokenizer), sequences_(static_cast<size_t>(engine.info().n_sequences)) {
+SlotPool::SlotPool(Engine& engine) : engine_(engine), sequences_(static_cast<size_t>(engine.info().n_sequences)) {
   for (size_t i = 0; i < sequences_.size(); ++i) sequences_[i].id = static_cast<SeqId>(i);
 }
 
@@ -17,10 +16,11 @@ int SlotPool::busy() const {
       std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.busy(); }));
 }
 
-// How many tokens of the prompt are in the memory of `sequence` and can be reused. The last token of the prompt is
-// always decoded, because the first token of the answer is drawn from its row.
+// How many tokens of the prompt are in the memory of `sequence` and can be reused: none of another owner's, who could
+// otherwise be asked, with guesses, what the prompt was. The last token of the prompt is always decoded, because the
+// first token of the answer is drawn from its row.
 Pos SlotPool::Reusable(const Sequence& sequence, const GenerationRequest& request) const {
-  if (!request.reuse_prefix) return 0;
+  if (!request.reuse_prefix || sequence.owner != request.owner) return 0;
   const size_t shared = std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1);
   return engine_.TruncatedLength(sequence.id, static_cast<Pos>(shared));
 }
@@ -41,12 +41,14 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
 
   const Pos kept = engine_.TruncateTo(best->id, best_prefix);
   best->tokens = request.prompt;
+  best->owner = request.owner;
   best->prompt_length = static_cast<Pos>(request.prompt.size());
   best->text = TextStream(request.stop);
   best->submitted = pending.submitted;
   best->admitted = now;
   best->failed_steps = 0;
   best->suspect = false;
+  best->dear = false;
   best->timings = {};
   best->timings.cached_tokens = kept;
   best->timings.prompt_tokens = best->prompt_length - kept;
@@ -94,14 +96,12 @@ Result<SavedSlot> SlotPool::Save(SeqId slot) {
   return SavedSlot{(*sequence)->tokens, std::move(*state)};
 }
 
-Status SlotPool::Restore(SeqId slot, SavedSlot saved) {
+Status SlotPool::Restore(SeqId slot, SavedSlot saved, const std::string& owner) {
   auto sequence = Idle(slot);
   if (!sequence.ok()) return sequence.status();
-  const bool known =
-      std::all_of(saved.tokens.begin(), saved.tokens.end(), [&](Token t) { return tokenizer_.Contains(t); });
-  Status result = known ? engine_.RestoreSequence(slot, saved.state, static_cast<Pos>(saved.tokens.size()))
-                        : InvalidArgument("the saved tokens are not of this vocabulary");
+  Status result = engine_.RestoreSequence(slot, saved.state, static_cast<Pos>(saved.tokens.size()));
   (*sequence)->tokens = result.ok() ? std::move(saved.tokens) : std::vector<Token>();
+  (*sequence)->owner = owner;
   if (!result.ok()) engine_.TruncateTo(slot, 0);
   return result;
 }

@@ -1,18 +1,19 @@
 // SlotPool: the sequences (slots) of the engine's memory, busy and idle.
 //
-// A finished sequence keeps its memory. A new request gets the idle sequence that shares the longest prefix with its
-// prompt, and continues from there. Idle sequences can be saved, restored and erased.
+// A finished sequence keeps its memory. A new request gets the idle sequence of its owner that shares the longest
+// prefix with its prompt, and continues from there; of the memory of other owners it uses nothing. Idle sequences can
+// be saved, restored and erased.
 //
 // Belongs to the stepping thread.
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/token.h"
 #include "engine/engine.h"
-#include "engine/tokenizer.h"
 #include "scheduler/generation.h"
 #include "scheduler/sequence.h"
 #include "scheduler/stats.h"
@@ -21,7 +22,7 @@ namespace outrider {
 
 class SlotPool {
  public:
-  SlotPool(Engine& engine, const Tokenizer& tokenizer);
+  explicit SlotPool(Engine& engine);
 
   std::vector<Sequence>& sequences() { return sequences_; }
   const std::vector<Sequence>& sequences() const { return sequences_; }
@@ -41,7 +42,7 @@ class SlotPool {
 
   // kNotFound if there is no such slot, kUnavailable while it is busy.
   Result<SavedSlot> Save(SeqId slot);
-  Status Restore(SeqId slot, SavedSlot saved);
+  Status Restore(SeqId slot, SavedSlot saved, const std::string& owner);
   Result<int> Erase(SeqId slot);  // tokens forgotten
 
  private:
@@ -49,7 +50,6 @@ class SlotPool {
   Pos Reusable(const Sequence& sequence, const GenerationRequest& request) const;
 
   Engine& engine_;
-  const Tokenizer& tokenizer_;
   std::vector<Sequence> sequences_;
 };
 

@@ -11,7 +11,7 @@ void StepBatch::Plan(std::vector<Sequence>& sequences) {
       std::any_of(sequences.begin(), sequences.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
   int generating_rows = 0;
   for (Sequence& sequence : sequences) {
-    if (!sequence.busy() || (alone && !sequence.suspect)) continue;
+    if (!sequence.busy() || sequence.resting || (alone && !sequence.suspect)) continue;
     entries_.push_back({&sequence, Missing(sequence)});
     if (ContinuesAnswer(entries_.back())) generating_rows += entries_.back().rows;
     if (alone) break;

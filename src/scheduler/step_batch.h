@@ -23,7 +23,8 @@ struct StepEntry {
   int first_row = -1;   // index of the first of these rows in the batch
   int logits_row = -1;  // row of the last committed token, before those of the draft; -1 if the prompt is not complete
   std::span<const DraftToken> draft = {};
-  int accepted = 0;  // accepted draft tokens; known after verification
+  int accepted = 0;      // accepted draft tokens; known after verification
+  Duration draw_time{};  // of all its rows; likewise
 };
 
 class StepBatch {

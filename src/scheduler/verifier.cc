@@ -9,9 +9,11 @@ void Verifier::Verify(std::span<StepEntry> entries) {
   for (StepEntry& entry : entries) {
     entry.sequence->drawn.clear();
     if (entry.logits_row < 0) continue;
+    const TimePoint start = clock_.Now();
     entry.accepted = WalkDraft(
         entry.draft, [&](int row) { return DrawRow(entry, row); },
         [&](int, Token token) { return KeepDrawn(*entry.sequence, token); });
+    entry.draw_time = clock_.Now() - start;
   }
 }
 

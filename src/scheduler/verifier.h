@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "drafters/speculator.h"
 #include "engine/engine.h"
 #include "engine/tokenizer.h"
@@ -17,10 +18,11 @@ namespace outrider {
 class Verifier {
  public:
   // All references must outlive this object.
-  Verifier(Engine& engine, const Tokenizer& tokenizer, const Speculator& speculator, VerifyMode mode)
-      : engine_(engine), tokenizer_(tokenizer), speculator_(speculator), mode_(mode) {}
+  Verifier(Engine& engine, const Tokenizer& tokenizer, const Speculator& speculator, VerifyMode mode,
+           const Clock& clock)
+      : engine_(engine), tokenizer_(tokenizer), speculator_(speculator), mode_(mode), clock_(clock) {}
 
-  // After the step was decoded: fills in `accepted` and the drawn tokens of each entry.
+  // After the step was decoded: fills in `accepted`, `draw_time` and the drawn tokens of each entry.
   void Verify(std::span<StepEntry> entries);
 
   // How the drafts of a request are checked.
@@ -34,6 +36,7 @@ class Verifier {
   const Tokenizer& tokenizer_;
   const Speculator& speculator_;
   const VerifyMode mode_;
+  const Clock& clock_;
   std::vector<TokenProbability> target_;  // scratch of DrawRow
 };
 
