@@ -6,6 +6,7 @@
 
 #include "api/fields.h"
 #include "api/info.h"
+#include "api/prepare.h"
 #include "api/token_list.h"
 
 namespace outrider {
@@ -51,6 +52,11 @@ Result<std::vector<Token>> ReadInput(const Json& input, const std::string& field
   const bool empty = input.is_string() ? input.get_ref<const std::string&>().empty() : input.empty();
   if (empty) return InvalidArgument("must not be empty", field);
 
+  if (input.is_string()) {
+    const size_t bytes = input.get_ref<const std::string&>().size();
+    const Status fits = CheckTextFits(bytes, static_cast<size_t>(embedder.max_tokens()), context, field);
+    if (!fits.ok()) return fits;
+  }
   Result<std::vector<Token>> tokens =
       input.is_array()
           ? ReadTokenList(input, field, context.tokenizer)
@@ -85,23 +91,30 @@ Result<std::vector<std::vector<Token>>> ReadInputs(const Json& input, const ApiC
 
 }  // namespace
 
-Result<Json> EmbeddingsJson(const Json& body, const ApiContext& context, Embedder& embedder) {
+Result<EmbeddingRequest> ReadEmbeddingRequest(const Json& body, const ApiContext& context, const Embedder& embedder) {
   FieldReader fields(body);
-  const bool base64 = ReadWantsBase64(&fields);
+  EmbeddingRequest request;
+  request.base64 = ReadWantsBase64(&fields);
   if (fields.Has("dimensions")) fields.Fail("dimensions", "is not supported: embeddings have the model's own size");
   if (!fields.status().ok()) return fields.status();
-  const Result<std::vector<std::vector<Token>>> inputs = ReadInputs(fields.At("input"), context, embedder);
+  Result<std::vector<std::vector<Token>>> inputs = ReadInputs(fields.At("input"), context, embedder);
   if (!inputs.ok()) return inputs.status();
+  request.inputs = std::move(*inputs);
+  return request;
+}
 
+Result<Json> EmbeddingsJson(const EmbeddingRequest& request, const ApiContext& context, Embedder& embedder,
+                            const std::function<Status(size_t)>& before_each) {
   Json data = Json::array();
   size_t total_tokens = 0;
-  for (const std::vector<Token>& tokens : *inputs) {
+  for (const std::vector<Token>& tokens : request.inputs) {
+    if (const Status status = before_each(tokens.size()); !status.ok()) return status;
     Result<std::vector<float>> embedding = embedder.Embed(tokens);
     if (!embedding.ok()) return embedding.status();
     total_tokens += tokens.size();
     data.push_back({{"object", "embedding"},
                     {"index", data.size()},
-                    {"embedding", base64 ? Json(Base64(FloatBytes(*embedding))) : Json(*embedding)}});
+                    {"embedding", request.base64 ? Json(Base64(FloatBytes(*embedding))) : Json(*embedding)}});
   }
   return Json{{"object", "list"},
               {"data", std::move(data)},

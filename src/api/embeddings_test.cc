@@ -24,6 +24,7 @@ struct EmbeddingsTest : testing::Test {
   FakeTokenizer tokenizer;
   std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create("", "", ""));
   CountingEmbedder embedder;
+  std::function<Status(size_t)> before_each = [](size_t) { return Status(); };
   ApiContext context{.tokenizer = tokenizer,
                      .chat = *chat,
                      .model_name = "tiny",
@@ -33,13 +34,18 @@ struct EmbeddingsTest : testing::Test {
                      .sampling = {},
                      .max_tokens = -1};
 
+  Result<Json> Answer(const Json& body) {
+    const auto request = ReadEmbeddingRequest(body, context, embedder);
+    if (!request.ok()) return request.status();
+    return EmbeddingsJson(*request, context, embedder, before_each);
+  }
   Json Ok(const Json& body) {
-    Result<Json> answer = EmbeddingsJson(body, context, embedder);
+    Result<Json> answer = Answer(body);
     EXPECT_TRUE(answer.ok()) << answer.status().field() << ": " << answer.status().message();
     return answer.ok() ? *answer : Json();
   }
   std::string WrongField(const Json& body) {
-    const Result<Json> answer = EmbeddingsJson(body, context, embedder);
+    const Result<Json> answer = Answer(body);
     EXPECT_EQ(answer.status().code(), StatusCode::kInvalidArgument) << body;
     EXPECT_EQ(embedder.calls, 0) << "embedded something before all was checked";
     return answer.status().field();
@@ -109,7 +115,19 @@ TEST_F(EmbeddingsTest, WrongOptionsAreNamed) {
 
 TEST_F(EmbeddingsTest, EngineErrorsPass) {
   embedder.fails = true;
-  EXPECT_EQ(EmbeddingsJson({{"input", "a"}}, context, embedder).status().code(), StatusCode::kInternal);
+  EXPECT_EQ(Answer({{"input", "a"}}).status().code(), StatusCode::kInternal);
+}
+
+TEST_F(EmbeddingsTest, IsAskedBeforeEachInputWhetherToGoOn) {
+  std::vector<size_t> asked;
+  before_each = [&](size_t tokens) {
+    asked.push_back(tokens);
+    return asked.size() < 3 ? Status() : Unavailable("the client went away");
+  };
+  const auto answer = Answer({{"input", {"a", "bc", "d", "e"}}});
+  EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(asked, (std::vector<size_t>{2, 3, 2}));
+  EXPECT_EQ(embedder.calls, 2);
 }
 
 }  // namespace

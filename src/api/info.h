@@ -2,6 +2,7 @@
 // the parsed request (and the state it reports on) to JSON or text; the HTTP layer only routes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,13 +29,22 @@ struct ServerInfo {
   std::string build;               // "outrider 0.1.0, llama.cpp 0.5.0"
 };
 
-Json ModelsJson(const ApiContext& context, const ServerInfo& info);                            // GET /v1/models
-Json PropsJson(const ApiContext& context, const ServerInfo& info);                             // GET /props
-Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context);               // GET /slots
-std::string MetricsText(const SchedulerStats& stats);                                          // GET /metrics
-Result<Json> TokenizeJson(const Json& body, const ApiContext& context);                        // POST /tokenize
-Result<Json> DetokenizeJson(const Json& body, const ApiContext& context);                      // POST /detokenize
-Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context);                   // POST /apply-template
-Result<Json> EmbeddingsJson(const Json& body, const ApiContext& context, Embedder& embedder);  // POST /v1/embeddings
+Json ModelsJson(const ApiContext& context, const ServerInfo& info);               // GET /v1/models
+Json PropsJson(const ApiContext& context, const ServerInfo& info);                // GET /props
+Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context);  // GET /slots
+std::string MetricsText(const SchedulerStats& stats);                             // GET /metrics
+Result<Json> TokenizeJson(const Json& body, const ApiContext& context);           // POST /tokenize
+Result<Json> DetokenizeJson(const Json& body, const ApiContext& context);         // POST /detokenize
+Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context);      // POST /apply-template
+
+// POST /v1/embeddings, in two parts: reading the request, and computing, which takes long. `before_each` is called with
+// the number of tokens of each input before that is computed; an error ends the request.
+struct EmbeddingRequest {
+  std::vector<std::vector<Token>> inputs;
+  bool base64 = false;
+};
+Result<EmbeddingRequest> ReadEmbeddingRequest(const Json& body, const ApiContext& context, const Embedder& embedder);
+Result<Json> EmbeddingsJson(const EmbeddingRequest& request, const ApiContext& context, Embedder& embedder,
+                            const std::function<Status(size_t)>& before_each);
 
 }  // namespace outrider

@@ -80,6 +80,31 @@ Status CheckHeader(const Header& header, uint64_t file_bytes, uint64_t fingerpri
   return {};
 }
 
+// `read` fills in the next bytes of the file, which has `size` of them. They go to their places at once: a state may be
+// gigabytes and is not held twice.
+Result<SavedSlot> ReadSlot(uint64_t size, uint64_t fingerprint, const std::function<bool(char*, size_t)>& read) {
+  Fnv1a checksum;
+  const auto read_into = [&](auto* values, size_t count) {
+    if (!read(reinterpret_cast<char*>(values), count * sizeof(*values))) return false;
+    checksum.Add(BytesOf(values, count));
+    return true;
+  };
+  Header header;
+  if (size < sizeof(header) + kChecksumBytes || !read_into(&header, 1)) return Altered("it is too short");
+  if (Status status = CheckHeader(header, size, fingerprint); !status.ok()) return status;
+  SavedSlot slot;
+  slot.tokens.resize(header.n_tokens);
+  slot.state.resize(header.state_bytes);
+  if (!read_into(slot.tokens.data(), slot.tokens.size()) || !read_into(slot.state.data(), slot.state.size())) {
+    return Altered("it is too short");
+  }
+  const uint64_t computed = checksum.hash();
+  uint64_t written = 0;
+  if (!read(reinterpret_cast<char*>(&written), sizeof(written))) return Altered("it is too short");
+  if (computed != written) return Altered("the checksum is wrong");
+  return slot;
+}
+
 }  // namespace
 
 Result<std::string> SlotFilePath(const std::string& directory, const std::string& filename) {
@@ -107,25 +132,15 @@ std::string EncodeSlot(const SavedSlot& slot, uint64_t fingerprint) {
 }
 
 Result<SavedSlot> DecodeSlot(std::string_view bytes, uint64_t fingerprint) {
-  Header header;
-  if (bytes.size() < sizeof(header) + kChecksumBytes) return Altered("it is too short");
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  if (Status status = CheckHeader(header, bytes.size(), fingerprint); !status.ok()) return status;
+  return ReadSlot(bytes.size(), fingerprint, [&](char* to, size_t count) {
+    bytes.copy(to, count);
+    bytes.remove_prefix(count);
+    return true;
+  });
+}
 
-  const std::string_view content = bytes.substr(0, bytes.size() - kChecksumBytes);
-  uint64_t expected;
-  std::memcpy(&expected, bytes.data() + content.size(), sizeof(expected));
-  Fnv1a checksum;
-  checksum.Add(content);
-  if (checksum.hash() != expected) return Altered("the checksum is wrong");
-
-  SavedSlot slot;
-  const std::string_view tokens = content.substr(sizeof(header), header.n_tokens * sizeof(Token));
-  const std::string_view state = content.substr(sizeof(header) + tokens.size());
-  slot.tokens.resize(header.n_tokens);
-  std::copy(tokens.begin(), tokens.end(), reinterpret_cast<char*>(slot.tokens.data()));
-  slot.state.assign(state.begin(), state.end());
-  return slot;
+uint64_t SlotFileBytes(const SavedSlot& slot) {
+  return sizeof(Header) + slot.tokens.size() * sizeof(Token) + slot.state.size() + kChecksumBytes;
 }
 
 Result<uint64_t> WriteSlotFile(const std::string& path, const SavedSlot& slot, uint64_t fingerprint) {
@@ -150,16 +165,8 @@ Result<SavedSlot> ReadSlotFile(const std::string& path, uint64_t fingerprint) {
   }
   if (!S_ISREG(about.st_mode)) return InvalidArgument("this is not a slot file", "filename");
 
-  const auto size = static_cast<uint64_t>(about.st_size);
-  Header header;
-  if (size < sizeof(header) + kChecksumBytes || !file.Read(reinterpret_cast<char*>(&header), sizeof(header))) {
-    return Altered("it is too short");
-  }
-  if (Status status = CheckHeader(header, size, fingerprint); !status.ok()) return status;
-  std::string bytes(size, '\0');
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  if (!file.Read(bytes.data() + sizeof(header), size - sizeof(header))) return Altered("it is too short");
-  return DecodeSlot(bytes, fingerprint);
+  return ReadSlot(static_cast<uint64_t>(about.st_size), fingerprint,
+                  [&](char* to, size_t count) { return file.Read(to, count); });
 }
 
 }  // namespace outrider

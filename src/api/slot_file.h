@@ -15,6 +15,7 @@ namespace outrider {
 // otherwise.
 Result<std::string> SlotFilePath(const std::string& directory, const std::string& filename);
 
+uint64_t SlotFileBytes(const SavedSlot& slot);  // of the file that WriteSlotFile writes
 Result<uint64_t> WriteSlotFile(const std::string& path, const SavedSlot& slot, uint64_t fingerprint);  // bytes written
 Result<SavedSlot> ReadSlotFile(const std::string& path, uint64_t fingerprint);
 

@@ -246,7 +246,7 @@ Status Serve(ServeOptions options) {
   auto keys = CollectApiKeys(options);
   if (!keys.ok()) return keys.status();
   if (Status status = CheckSpeculation(options); !status.ok()) return status;
-  if (Status status = CheckSlotDirectory(options.http.slot_save_path); !status.ok()) return status;
+  if (Status status = CheckSlotDirectory(options.http.slot_files.folder); !status.ok()) return status;
   auto defaults = MakeRequestDefaults(options);
   if (!defaults.ok()) return defaults.status();
   if (Status status = FetchModels(options); !status.ok()) return status;
@@ -264,6 +264,8 @@ Status Serve(ServeOptions options) {
   http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
   http.max_buffered_bytes = static_cast<size_t>(options.max_buffered_mib * (1 << 20));
   http.max_generations = MaxGenerations(options);
+  http.slot_files.max_bytes = static_cast<uint64_t>(options.slot_save_mib * (1 << 20));
+  if (options.request_seconds > 0) http.max_embedding_time = Seconds(options.request_seconds);
   RaiseFileLimit(http.max_connections);
   if (Status status = RunServer(options, *defaults, http, *parts, signals); !status.ok()) return status;
   LogInfo("stopped");

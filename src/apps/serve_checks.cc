@@ -42,7 +42,7 @@ Status CheckSpeculation(const ServeOptions& options) {
   auto drafters = ChooseDrafters(options.speculation);
   if (!drafters.ok()) return drafters.status();
   if (options.replica.empty()) return {};
-  if (!options.http.slot_save_path.empty()) return InvalidArgument("--slot-save-path does not work with --replica");
+  if (!options.http.slot_files.folder.empty()) return InvalidArgument("--slot-save-path does not work with --replica");
   if (Chosen(*drafters, "remote")) return {};
   return InvalidArgument("--replica needs a drafter that goes on while the target verifies: --spec remote:HOST:PORT");
 }

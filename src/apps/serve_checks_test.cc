@@ -66,7 +66,7 @@ TEST(ServeChecksTest, AReplicaNeedsARemoteDrafter) {
   EXPECT_FALSE(CheckSpeculation(options).ok());
   options.speculation.drafters = {"suffix", "remote:127.0.0.1:8090"};
   EXPECT_TRUE(CheckSpeculation(options).ok());
-  options.http.slot_save_path = testing::TempDir();
+  options.http.slot_files.folder = testing::TempDir();
   EXPECT_FALSE(CheckSpeculation(options).ok()) << "a slot's state is that of one copy";
   options = ServeOptions();
   options.speculation.drafters = {"suffix,suffix"};

@@ -45,6 +45,12 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
       ->delimiter(',');
   flags.Add("--max-body", o.max_body_mib, "maximum size of a request in MiB")->check(CLI::Range(0.001, 1024.0));
   flags
+      .Add("--max-values", o.http.json.values,
+           "maximum number of JSON values in a request; the members of objects count 16 times")
+      ->check(CLI::Range(1000, 1 << 30));
+  flags.Add("--max-members", o.http.json.members, "maximum number of members of one JSON object in a request")
+      ->check(CLI::Range(100, 1 << 20));
+  flags
       .Add("--max-buffered", o.max_buffered_mib,
            "MiB of all requests that are being received or answered; beyond that the slowest is dropped")
       ->check(CLI::Range(0.001, 1048576.0));
@@ -70,7 +76,11 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Switch("--show-paths", o.show_paths,
                "show whole paths of files in /props and in the log, not only their names");
   flags.Switch("--no-webui,--no-ui", o.http.page, "do not serve the page for people at /", false);
-  flags.Add("--slot-save-path", o.http.slot_save_path, "directory for /slots/{id}?action=save and restore");
+  flags.Add("--slot-save-path", o.http.slot_files.folder, "directory for /slots/{id}?action=save and restore");
+  flags.Add("--slot-save-files", o.http.slot_files.max_files, "maximum number of files in that directory")
+      ->check(CLI::Range(0, 1000000));
+  flags.Add("--slot-save-mib", o.slot_save_mib, "maximum MiB of all files in that directory")
+      ->check(CLI::Range(0.0, 1e9));
   flags.OnOff("--slots", "--no-slots", o.http.slots, "serve GET /slots, which shows what the slots are doing");
 }
 

@@ -88,6 +88,7 @@ struct ServeOptions {
   std::string pooling;
   double max_body_mib = 8;
   double max_buffered_mib = 256;
+  double slot_save_mib = 16384;
   bool show_paths = false;         // in /props and the log; otherwise names of files only
   double request_seconds = 0;      // limit for a request's time, waiting included; 0 = none
   double drain_seconds = 30;       // how long running requests may go on after SIGTERM

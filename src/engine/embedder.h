@@ -1,4 +1,5 @@
-// Embedder: turns a text into one vector. Thread-safe; calls are executed one after the other.
+// Embedder: turns a text into one vector. Thread-safe; calls are executed one after the other, in the order in which
+// they came.
 #pragma once
 
 #include <span>

@@ -14,6 +14,13 @@
 
 namespace outrider {
 
+// A generation that the scheduler has accepted, and how its answer is to be written.
+struct AcceptedGeneration {
+  std::shared_ptr<Generation> generation;
+  std::unique_ptr<ResponseWriter> writer;
+  bool stream;
+};
+
 // A generation that is being answered. Destroying it cancels the generation, which has no effect on a finished one.
 class AnsweredGeneration {
  public:

@@ -6,17 +6,20 @@
 #include <atomic>
 #include <cmath>
 #include <map>
-#include <new>
 
+#include "api/answer_limit.h"
 #include "api/fields.h"
 #include "api/messages.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/browser_guard.h"
+#include "http/entry.h"
 #include "http/generation_answer.h"
 #include "http/guarded_server.h"
+#include "http/json_answer.h"
 #include "http/key_limits.h"
 #include "http/page_routes.h"
+#include "http/preparation_lane.h"
 #include "http/slots.h"
 
 namespace outrider {
@@ -28,38 +31,6 @@ using httplib::Response;
 constexpr int kMaxGenerations = 1024;  // each has a thread
 constexpr int kSpareWorkers = 16;      // for requests that do not generate, however many do
 
-void SendJson(Response& response, const Json& body, int status = 200) {
-  response.status = status;
-  response.set_content(DumpJson(body) + "\n", "application/json");
-}
-
-// The error in the shape that clients of the endpoint expect.
-Json ErrorJson(std::string_view path, const Status& error) {
-  return path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error);
-}
-
-void SendError(const Request& request, Response& response, const Status& error, int status) {
-  SendJson(response, ErrorJson(request.path, error), status);
-}
-
-void SendError(const Request& request, Response& response, const Status& error) {
-  SendError(request, response, error, HttpStatus(error.code()));
-}
-
-void SendResult(const Request& request, Response& response, const Result<Json>& result) {
-  result.ok() ? SendJson(response, *result) : SendError(request, response, result.status());
-}
-
-// Needs no key.
-bool IsOpenPath(std::string_view path) {
-  return path == "/health" || path == "/v1/health";
-}
-
-// Is not counted among the requests of a key.
-bool IsFreePath(std::string_view path) {
-  return IsOpenPath(path) || path == "/metrics";
-}
-
 constexpr const char* kWelcome =
     "Outrider is running.\n\n"
     "  POST /v1/chat/completions   OpenAI chat          POST /completion     llama.cpp completion\n"
@@ -69,35 +40,6 @@ constexpr const char* kWelcome =
     "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
     "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
     "  GET  /live                                       the same, as a stream of snapshots\n";
-
-// What the guards look at, of a request whose head the loop has read and of one that httplib has parsed.
-struct Entry {
-  RequestSource source;
-  std::string_view path, authorization, x_api_key, accept;
-};
-
-Entry EntryOf(const RequestHead& head) {
-  return {{head.method(), head.Header("Host"), head.Header("Origin"), head.Header("Sec-Fetch-Site"),
-           head.Header("Sec-Fetch-Mode"), head.Header("Content-Type"), /*has_body=*/true},
-          head.path(),
-          head.Header("Authorization"),
-          head.Header("x-api-key"),
-          head.Header("Accept")};
-}
-
-Entry EntryOf(const Request& request) {
-  const auto header = [&request](const char* name) -> std::string_view {
-    const auto [first, end] = request.headers.equal_range(name);
-    return first == end ? std::string_view() : std::string_view(first->second);
-  };
-  return {{request.method, header("Host"), header("Origin"), header("Sec-Fetch-Site"), header("Sec-Fetch-Mode"),
-           header("Content-Type"),
-           request.has_header("Transfer-Encoding") || request.get_header_value_u64("Content-Length") > 0},
-          request.path,
-          header("Authorization"),
-          header("x-api-key"),
-          header("Accept")};
-}
 
 ConnectionLimits LimitsOf(const HttpOptions& options) {
   const auto seconds = [](double value) {
@@ -124,7 +66,9 @@ struct HttpServer::Impl {
   PageRoutes page;
   const BrowserGuard browser_guard;
   KeyLimiter key_limiter;
-  std::atomic<int> generating = 0;
+  SlotActions slot_actions;
+  PreparationLane lane;
+  std::atomic<int> generating = 0;                  // and embedding
   std::multimap<std::string, std::string> methods;  // from path to the methods it accepts; for status 405
   GuardedServer server;
 
@@ -133,6 +77,8 @@ struct HttpServer::Impl {
         services(http_services),
         page(options.page, services),
         browser_guard({options.host, options.allowed_hosts, options.cors_origins}),
+        slot_actions(options.slot_files, services.info.model_fingerprint, services.scheduler),
+        lane(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.body_seconds))),
         server(LimitsOf(options), std::chrono::seconds(options.timeout_seconds),
                {.wants_body = [this](const RequestHead& head) { return !Check(EntryOf(head)); },
                 .error_body = [](const RequestHead& head,
@@ -152,41 +98,120 @@ struct HttpServer::Impl {
     server.Post(path, std::move(handler));
   }
 
+  // How large a request is to the preparation lane. DRY's sequence breakers are looked for in the whole vocabulary,
+  // which takes up to a tenth of a second for each.
+  static size_t WeightOf(const Request& request) {
+    const bool dear = request.body.find("dry_sequence_breakers") != request.body.npos;
+    return request.body.size() + (dear ? PreparationLane::kSmallBytes : 0);
+  }
+
+  // Runs what may take long for a large request. Nothing is computed for a client that is gone.
+  void Prepare(const Request& request, Response& response, const std::function<void()>& job) {
+    const Status status = lane.Run(
+        WeightOf(request), [&] { return !request.is_connection_closed(); }, job);
+    if (!status.ok()) SendLimit(request, response, RetryAfter(), status);
+  }
+
+  Result<Json> ParseBody(const Request& request) const {
+    return ParseJson(request.body, options.json, [&] { return !request.is_connection_closed(); });
+  }
+
   // An endpoint from JSON to JSON.
   void PostJson(const std::string& path, std::function<Result<Json>(const Json&)> answer) {
-    Post(path, [answer = std::move(answer)](const Request& request, Response& response) {
-      auto body = ParseJson(request.body);
-      SendResult(request, response, body.ok() ? answer(*body) : Result<Json>(body.status()));
+    Post(path, [this, answer = std::move(answer)](const Request& request, Response& response) {
+      Prepare(request, response, [&] {
+        auto body = ParseBody(request);
+        SendResult(request, response, body.ok() ? answer(*body) : Result<Json>(body.status()));
+      });
     });
+  }
+
+  // A request that computes with the model: one of at most as many as may run or wait, and of its key's.
+  struct Admission {
+    std::shared_ptr<void> counted;
+    std::shared_ptr<KeyLimiter::Lease> lease;
+  };
+
+  // Nothing if the request has been refused.
+  std::optional<Admission> Admit(const Request& request, Response& response) {
+    Admission admission{std::shared_ptr<void>(nullptr, [this](void*) { --generating; }), nullptr};
+    if (++generating > std::min(options.max_generations, kMaxGenerations)) {
+      SendLimit(request, response, RetryAfter(),
+                {StatusCode::kResourceExhausted, "as many requests run or wait as may (--queue)"});
+      return std::nullopt;
+    }
+    if (request.is_connection_closed()) return std::nullopt;  // nothing is computed for a client that is gone
+    if (const auto hit = key_limiter.Begin(KeyOf(request), &admission.lease)) {
+      SendLimit(request, response, hit->retry_after_seconds, hit->status);
+      return std::nullopt;
+    }
+    return admission;
+  }
+
+  Result<AcceptedGeneration> Submit(const Request& request, ParseRequest parse) {
+    auto body = ParseBody(request);
+    if (!body.ok()) return body.status();
+    auto parsed = parse(*body, OwnerOf(request), services.api);
+    if (!parsed.ok()) return parsed.status();
+    if (Status status = LimitWholeAnswer(services.api, &*parsed); !status.ok()) return status;
+    auto generation = services.scheduler.Submit(std::move(parsed->generation));
+    if (!generation.ok()) return generation.status();
+    return AcceptedGeneration{std::move(*generation), std::move(parsed->writer), parsed->stream};
   }
 
   // An endpoint that generates.
   void PostGenerate(const std::string& path, ParseRequest parse) {
     Post(path, [this, parse](const Request& request, Response& response) {
-      const std::shared_ptr<void> counted(nullptr, [this](void*) { --generating; });
-      if (++generating > std::min(options.max_generations, kMaxGenerations)) {
-        return SendLimit(request, response, RetryAfter(),
-                         {StatusCode::kResourceExhausted, "as many requests run or wait as may (--queue)"});
+      auto admission = Admit(request, response);
+      if (!admission) return;
+      std::optional<AcceptedGeneration> accepted;
+      Prepare(request, response, [&] {
+        auto submitted = Submit(request, parse);
+        if (submitted.ok()) {
+          accepted = std::move(*submitted);
+        } else if (submitted.status().code() == StatusCode::kResourceExhausted) {
+          SendLimit(request, response, RetryAfter(), submitted.status());
+        } else {
+          SendError(request, response, submitted.status());
+        }
+      });
+      if (!accepted) return;
+      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(accepted->generation), std::move(accepted->writer),
+                                                      std::move(admission->lease), std::move(admission->counted)),
+                 accepted->stream, request, response,
+                 [&](const Status& error) { SendError(request, response, error); });
+    });
+  }
+
+  Result<EmbeddingRequest> ReadEmbeddings(const Request& request) const {
+    auto body = ParseBody(request);
+    if (!body.ok()) return body.status();
+    return ReadEmbeddingRequest(*body, services.api, *services.embedder);
+  }
+
+  // Embeddings are admitted as generations are, and end like them: when the client goes away or their time is up.
+  void PostEmbeddings(const std::string& path) {
+    Post(path, [this](const Request& request, Response& response) {
+      if (services.embedder == nullptr) {
+        return SendError(request, response, Unsupported("start the server with --embeddings to get embeddings"));
       }
-      if (request.is_connection_closed()) return;  // nothing is computed for a client that is gone
-      const ApiKey* key = KeyOf(request);
-      std::shared_ptr<KeyLimiter::Lease> lease;
-      if (const auto hit = key_limiter.Begin(key, &lease)) {
-        return SendLimit(request, response, hit->retry_after_seconds, hit->status);
-      }
-      auto body = ParseJson(request.body);
-      if (!body.ok()) return SendError(request, response, body.status());
-      auto parsed = parse(*body, key == nullptr ? "" : key->name, services.api);
-      if (!parsed.ok()) return SendError(request, response, parsed.status());
-      auto generation = services.scheduler.Submit(std::move(parsed->generation));
-      if (!generation.ok()) {
-        if (generation.status().code() != StatusCode::kResourceExhausted)
-          return SendError(request, response, generation.status());
-        return SendLimit(request, response, RetryAfter(), generation.status());
-      }
-      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(*generation), std::move(parsed->writer),
-                                                      std::move(lease), counted),
-                 parsed->stream, request, response, [&](const Status& error) { SendError(request, response, error); });
+      const auto admission = Admit(request, response);
+      if (!admission) return;
+      const TimePoint deadline = Later(Clock::Real().Now(), options.max_embedding_time);
+      const auto before_each = [&](size_t tokens) -> Status {
+        if (request.is_connection_closed()) return Unavailable("the client went away");
+        if (Clock::Real().Now() >= deadline) return Unavailable("the request's time ran out");
+        admission->lease->ChargeTokens(static_cast<int>(tokens));
+        return {};
+      };
+      std::optional<EmbeddingRequest> inputs;
+      Prepare(request, response, [&] {
+        auto read = ReadEmbeddings(request);
+        if (read.ok()) inputs = std::move(*read);
+        if (!read.ok()) SendError(request, response, read.status());
+      });
+      if (!inputs) return;
+      SendResult(request, response, EmbeddingsJson(*inputs, services.api, *services.embedder, before_each));
     });
   }
 
@@ -235,12 +260,7 @@ struct HttpServer::Impl {
     PostJson("/detokenize", [&api](const Json& body) { return DetokenizeJson(body, api); });
     PostJson("/apply-template", [&api](const Json& body) { return ApplyTemplateJson(body, api); });
     PostJson("/v1/messages/count_tokens", [&api](const Json& body) { return CountMessageTokens(body, api); });
-    for (const char* path : {"/v1/embeddings", "/embeddings"}) {
-      PostJson(path, [this](const Json& body) -> Result<Json> {
-        if (services.embedder == nullptr) return Unsupported("start the server with --embeddings to get embeddings");
-        return EmbeddingsJson(body, services.api, *services.embedder);
-      });
-    }
+    for (const char* path : {"/v1/embeddings", "/embeddings"}) PostEmbeddings(path);
     Post("/slots/:id", [this](const Request& request, Response& response) {
       if (const ApiKey* key = KeyOf(request); options.api_keys.required() && (key == nullptr || !key->admin)) {
         return SendError(request, response,
@@ -248,15 +268,19 @@ struct HttpServer::Impl {
                                           "or the word admin in --api-key-file)"));
       }
       const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
-      SendResult(request, response,
-                 SlotAction(id, action, request.body, options.slot_save_path, services.info.model_fingerprint,
-                            services.scheduler));
+      SendResult(request, response, slot_actions.Act(id, action, request.body, OwnerOf(request)));
     });
   }
 
   const ApiKey* KeyOf(const Request& request) const {
     const Entry entry = EntryOf(request);
     return options.api_keys.Find(entry.authorization, entry.x_api_key);
+  }
+
+  // Whose the request is; "" without keys.
+  std::string OwnerOf(const Request& request) const {
+    const ApiKey* key = KeyOf(request);
+    return key == nullptr ? "" : key->name;
   }
 
   // Whether the request is refused because of who sends it. One rule, asked before the body is read and again, for the
@@ -308,7 +332,9 @@ struct HttpServer::Impl {
   }
 
   // One line per request, with the name of the key and never the key itself.
-  void Audit(const AnsweredRequest& request) const {
+  void Audit(const AnsweredRequest& request) {
+    constexpr size_t kMuch = 1 << 20;
+    if (request.bytes_written > kMuch) lane.GiveMemoryBack();
     const bool audited = options.api_keys.required() && !IsFreePath(request.head.path());
     if (!LogEnabled(audited ? LogLevel::kInfo : LogLevel::kDebug)) return;
     const Entry entry = EntryOf(request.head);
@@ -345,20 +371,7 @@ struct HttpServer::Impl {
                         : fmt::format("the request could not be read (HTTP {})", status);
       SendError(request, response, InvalidArgument(message), status);
     });
-    server.set_exception_handler([](const Request& request, Response& response, std::exception_ptr exception) {
-      std::string what = "unknown exception";
-      try {
-        std::rethrow_exception(exception);
-      } catch (const std::bad_alloc&) {
-        LogError("{} {} failed: out of memory", request.method, request.path);
-        return SendError(request, response, Unavailable("the server has not enough memory for this request"));
-      } catch (const std::exception& error) {
-        what = error.what();
-      } catch (...) {
-      }
-      LogError("{} {} failed: {}", request.method, request.path, what);
-      SendError(request, response, Internal("the server failed to answer this request; its log says why"));
-    });
+    server.set_exception_handler(SendException);
   }
 };
 

@@ -16,9 +16,11 @@
 #include "api/info.h"
 #include "api/protocol.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "engine/embedder.h"
 #include "http/auth.h"
+#include "http/slots.h"
 #include "scheduler/scheduler.h"
 
 namespace outrider {
@@ -37,10 +39,12 @@ struct HttpOptions {
   int idle_seconds = 5;                   // a kept-alive connection without a request is closed after this
   int max_connections = 1024;
   int max_connections_per_peer = 256;
-  int max_generations = 128;   // requests that run or wait at once; each has a thread. 1024 at most
-  bool slots = true;           // serve GET /slots
-  bool page = true;            // serve the page for people at /
-  std::string slot_save_path;  // directory for /slots?action=save; "" = saving is refused
+  int max_generations = 128;                      // requests that run or wait at once; each has a thread. 1024 at most
+  bool slots = true;                              // serve GET /slots
+  bool page = true;                               // serve the page for people at /
+  SlotFileOptions slot_files;                     // for /slots?action=save
+  JsonLimits json;                                // of the body of a request
+  Duration max_embedding_time = Duration::max();  // of a request for embeddings, waiting included
 };
 
 // What the endpoints work on. Everything outlives the server; `embedder` may be null.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -246,14 +247,15 @@ TEST(HttpServerTest, SlotFilesNeedAFolder) {
   EXPECT_EQ(without.Post("/slots/many?action=erase", "")->status, 400);
 
   HttpOptions options;
-  options.slot_save_path = testing::TempDir();
+  options.slot_files.folder = testing::TempDir() + "http_test_slots_" + std::to_string(getpid());
+  std::filesystem::create_directory(options.slot_files.folder);
   const RunningServer with(options);
   ASSERT_EQ(with.Post("/completion", Completion(3))->status, 200);
-  const std::string file = Json{{"filename", "http_test_" + std::to_string(getpid())}}.dump();
+  const std::string file = R"({"filename": "one"})";
   // The slot is idle again a moment after the answer has been sent.
   ASSERT_TRUE(Eventually([&] { return with.Post("/slots/0?action=save", file)->status == 200; }));
   EXPECT_EQ(with.Post("/slots/1?action=restore", file)->status, 200);
-  unlink((testing::TempDir() + "http_test_" + std::to_string(getpid())).c_str());
+  std::filesystem::remove_all(options.slot_files.folder);
 }
 
 // --- Keys and origins
@@ -351,6 +353,124 @@ TEST(HttpServerTest, SlotActionsNeedAnAdminsKey) {
   }
   EXPECT_EQ(server.Get("/slots", {{"x-api-key", "user"}})->status, 200) << "to see them needs none";
   EXPECT_EQ(server.Post("/slots/0?action=erase", "", {{"x-api-key", "boss"}})->status, 200);
+}
+
+// Every endpoint that reuses memory: what was cached tells a key nothing about the prompts of another one.
+TEST(HttpServerTest, NoEndpointContinuesFromThePromptOfAnotherKey) {
+  const std::string secret = "The password is swordfish, and has been for years.";
+  const Json turn = {{"role", "user"}, {"content", secret}};
+  const std::string chat = Json{{"messages", Json::array({turn})}, {"max_tokens", 2}, {"temperature", 0}}.dump();
+  struct Endpoint {
+    const char* path;
+    std::string body;
+    const char* cached;
+  };
+  const Endpoint endpoints[] = {
+      {"/completion", Json{{"prompt", secret}, {"n_predict", 2}}.dump(), "/timings/cache_n"},
+      {"/v1/completions", Json{{"prompt", secret}, {"max_tokens", 2}}.dump(),
+       "/usage/prompt_tokens_details/cached_tokens"},
+      {"/v1/chat/completions", chat, "/usage/prompt_tokens_details/cached_tokens"},
+      {"/v1/responses", Json{{"input", secret}, {"max_output_tokens", 2}}.dump(),
+       "/usage/input_tokens_details/cached_tokens"},
+      {"/v1/messages", chat, "/usage/cache_read_input_tokens"},
+  };
+  HttpOptions options;
+  options.api_keys = ApiKeys({PlainKey("anna"), PlainKey("bert")});
+  for (const Endpoint& endpoint : endpoints) {
+    const RunningServer server(options);
+    const auto cached = [&](const char* key) {
+      const auto answer = server.Post(endpoint.path, endpoint.body, {{"x-api-key", key}});
+      EXPECT_EQ(answer->status, 200) << answer->body;
+      return Json::parse(answer->body)[Json::json_pointer(endpoint.cached)].get<int>();
+    };
+    EXPECT_EQ(cached("anna"), 0) << endpoint.path;
+    EXPECT_EQ(cached("bert"), 0) << endpoint.path;
+    EXPECT_GT(cached("anna"), 20) << endpoint.path << " has no memory at all";
+    EXPECT_GT(cached("bert"), 20) << endpoint.path;
+  }
+}
+
+// --- Budgets
+
+TEST(HttpServerTest, BodiesWithTooMuchInThemAreRefused) {
+  HttpOptions options;
+  options.json = {.values = 5000, .members = 100};
+  const RunningServer server(options);
+  Json biases = Json::object();
+  for (int i = 0; i < 101; ++i) biases[std::to_string(i)] = 1;
+  const std::pair<std::string, const char*> bodies[] = {
+      {Json{{"prompt", "x"}, {"logit_bias", biases}}.dump(), "--max-members"},
+      {Json{{"prompt", std::vector<int>(6000, 65)}}.dump(), "--max-values"},
+      {Json{{"prompt", "x"}, {"stop", std::string(2000, 'x')}}.dump(), "stop"},
+      {Json{{"prompt", std::string(500'000, 'x')}}.dump(), "prompt"},  // this one is large
+  };
+  for (const char* path : {"/completion", "/v1/completions"}) {
+    for (const auto& [body, named] : bodies) {
+      const auto answer = server.Post(path, body);
+      EXPECT_EQ(answer->status, 400) << named;
+      EXPECT_NE(answer->body.find(named), std::string::npos) << answer->body;
+    }
+  }
+  EXPECT_EQ(server.Post("/tokenize", Json{{"content", std::string(200'000, 'x')}}.dump())->status, 200);
+}
+
+// --- Embeddings
+
+// Embeds once the gate lets it.
+struct GatedEmbedder : Embedder {
+  int max_tokens() const override { return 100; }
+  Result<std::vector<float>> Embed(std::span<const Token>) override {
+    gate.Pass();
+    ++embedded;
+    return std::vector<float>{1};
+  }
+  Gate gate;
+  std::atomic<int> embedded = 0;
+};
+
+TEST(HttpServerTest, EmbeddingsEndWithTheirClient) {
+  GatedEmbedder embedder;
+  embedder.gate.Close();
+  const RunningServer server({}, 2, {}, &embedder);
+  {
+    httplib::Client client = server.Client();
+    client.set_read_timeout(std::chrono::milliseconds(100));
+    EXPECT_FALSE(
+        client.Post("/v1/embeddings", Json{{"input", std::vector<std::string>(1000, "x")}}.dump(), "application/json"));
+  }
+  embedder.gate.Open();
+  EXPECT_EQ(server.Post("/v1/embeddings", R"({"input": "x"})")->status, 200);
+  EXPECT_LT(embedder.embedded, 1000) << "computed for a client that is gone";
+}
+
+TEST(HttpServerTest, EmbeddingsAreCountedAndLimitedLikeGenerations) {
+  GatedEmbedder embedder;
+  embedder.gate.Close();
+  HttpOptions options;
+  options.max_generations = 1;
+  ApiKey limited = PlainKey("limited");
+  limited.limits.tokens_per_minute = 4;
+  options.api_keys = ApiKeys({limited, PlainKey("other")});
+  const RunningServer server(options, 2, {}, &embedder);
+  const auto embed = [&](const char* key, const char* input = "xyz") {
+    return server.Post("/v1/embeddings", Json{{"input", input}}.dump(), {{"x-api-key", key}})->status;
+  };
+  std::thread first([&] { EXPECT_EQ(embed("other"), 200); });
+  EXPECT_TRUE(Eventually([&] { return embed("other", "") == 429; })) << "the first one occupies the only place";
+  embedder.gate.Open();
+  first.join();
+  EXPECT_TRUE(Eventually([&] { return embed("limited") == 200; }));
+  EXPECT_TRUE(Eventually([&] { return embed("limited") == 429; })) << "of tokens-per-minute";
+}
+
+TEST(HttpServerTest, EmbeddingsHaveADeadline) {
+  GatedEmbedder embedder;
+  HttpOptions options;
+  options.max_embedding_time = Duration::zero();
+  const RunningServer server(options, 2, {}, &embedder);
+  const auto answer = server.Post("/v1/embeddings", R"({"input": "x"})");
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_EQ(embedder.embedded, 0);
 }
 
 TEST(HttpServerTest, LimitsOfAKeyAre429) {

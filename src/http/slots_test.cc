@@ -19,7 +19,7 @@ class SlotsTest : public testing::Test {
   ~SlotsTest() override { std::filesystem::remove_all(folder_); }
 
   Result<Json> Act(const std::string& id, const std::string& action, const std::string& body = "") {
-    return SlotAction(id, action, body, folder_, kFingerprint, house_.scheduler);
+    return SlotActions(options_, kFingerprint, house_.scheduler).Act(id, action, body, "");
   }
 
   // Leaves the prompt and the answer in slot 0.
@@ -38,6 +38,7 @@ class SlotsTest : public testing::Test {
   }
 
   const std::string folder_ = testing::TempDir() + "slots_" + std::to_string(getpid());
+  SlotFileOptions options_ = {.folder = folder_};
   TestScheduler house_;
 };
 
@@ -84,7 +85,7 @@ TEST_F(SlotsTest, FilesStayInTheirFolder) {
   EXPECT_FALSE(Act("0", "save", "not json").ok());
   EXPECT_FALSE(Act("0", "save", R"({"filename": 5})").ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
-  const auto without = SlotAction("0", "save", R"({"filename": "x"})", "", kFingerprint, house_.scheduler);
+  const auto without = SlotActions({}, kFingerprint, house_.scheduler).Act("0", "save", R"({"filename": "x"})", "");
   EXPECT_EQ(without.status().code(), StatusCode::kUnsupported);
   EXPECT_NE(without.status().message().find("--slot-save-path"), std::string::npos);
 }
@@ -96,9 +97,50 @@ TEST_F(SlotsTest, FilesThatCannotBeRestoredLeaveTheSlotAlone) {
   EXPECT_FALSE(Act("0", "restore", R"({"filename": "bad"})").ok());
   EXPECT_FALSE(Act("0", "restore", R"({"filename": "missing"})").ok());
   const auto foreign =
-      SlotAction("0", "restore", R"({"filename": "good"})", folder_, kFingerprint + 1, house_.scheduler);
+      SlotActions(options_, kFingerprint + 1, house_.scheduler).Act("0", "restore", R"({"filename": "good"})", "");
   EXPECT_FALSE(foreign.ok()) << "the file is another model's";
   EXPECT_GT((*Act("0", "erase"))["n_erased"], 0);
+}
+
+TEST_F(SlotsTest, TheFolderHasAQuota) {
+  Generate("A question?", 5);
+  options_.max_files = 2;
+  const auto save = [&](const char* name) { return Act("0", "save", Json{{"filename", name}}.dump()); };
+  const auto first = save("one");
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  ASSERT_TRUE(save("two").ok());
+  EXPECT_NE(save("three").status().message().find("--slot-save-files"), std::string::npos);
+  EXPECT_TRUE(save("two").ok()) << "it replaces a file";
+
+  const uint64_t bytes = (*first)["n_written"];
+  options_.max_files = 10;
+  options_.max_bytes = 3 * bytes;
+  ASSERT_TRUE(save("three").ok());
+  EXPECT_TRUE(save("three").ok()) << "it replaces a file";
+  EXPECT_NE(save("four").status().message().find("--slot-save-mib"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/four"));
+  std::filesystem::remove(folder_ + "/one");
+  EXPECT_TRUE(save("four").ok());
+}
+
+TEST_F(SlotsTest, WhatIsRestoredIsTheOneWhoRestoredIt) {
+  Generate("A question?", 5);
+  SlotActions actions(options_, kFingerprint, house_.scheduler);
+  ASSERT_TRUE(actions.Act("0", "save", R"({"filename": "one"})", "anna").ok());
+  ASSERT_TRUE(actions.Act("1", "restore", R"({"filename": "one"})", "anna").ok());
+  for (const auto& [owner, cached] : {std::pair("anna", 10), {"bert", 0}}) {
+    GenerationRequest request;
+    request.prompt = house_.context.tokenizer.Tokenize("A question?", false, SpecialTokens::kAsText);
+    request.sampling.temperature = 0;
+    request.max_tokens = 1;
+    request.slot = 1;
+    request.owner = owner;
+    auto generation = house_.scheduler.Submit(request);
+    ASSERT_TRUE(generation.ok());
+    std::optional<Chunk> chunk;
+    while (!chunk || !chunk->completion) chunk = (*generation)->Wait(std::chrono::milliseconds(100));
+    EXPECT_EQ(chunk->completion->timings.cached_tokens, cached) << owner;
+  }
 }
 
 }  // namespace

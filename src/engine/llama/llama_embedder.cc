@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "engine/llama/backend.h"
 #include "engine/llama/llama_context.h"

@@ -4,9 +4,9 @@
 #include <llama.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/fair_mutex.h"
 #include "engine/embedder.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model_options.h"
@@ -34,7 +34,7 @@ class LlamaEmbedder : public Embedder {
 
   const std::shared_ptr<LlamaModel> model_;
   const ContextPtr context_;
-  std::mutex mutex_;  // held while the context is in use
+  FairMutex mutex_;  // held while the context is in use
 };
 
 }  // namespace outrider

@@ -1,0 +1,36 @@
+#include "http/entry.h"
+
+namespace outrider {
+
+Entry EntryOf(const RequestHead& head) {
+  return {{head.method(), head.Header("Host"), head.Header("Origin"), head.Header("Sec-Fetch-Site"),
+           head.Header("Sec-Fetch-Mode"), head.Header("Content-Type"), /*has_body=*/true},
+          head.path(),
+          head.Header("Authorization"),
+          head.Header("x-api-key"),
+          head.Header("Accept")};
+}
+
+Entry EntryOf(const httplib::Request& request) {
+  const auto header = [&request](const char* name) -> std::string_view {
+    const auto [first, end] = request.headers.equal_range(name);
+    return first == end ? std::string_view() : std::string_view(first->second);
+  };
+  return {{request.method, header("Host"), header("Origin"), header("Sec-Fetch-Site"), header("Sec-Fetch-Mode"),
+           header("Content-Type"),
+           request.has_header("Transfer-Encoding") || request.get_header_value_u64("Content-Length") > 0},
+          request.path,
+          header("Authorization"),
+          header("x-api-key"),
+          header("Accept")};
+}
+
+bool IsOpenPath(std::string_view path) {
+  return path == "/health" || path == "/v1/health";
+}
+
+bool IsFreePath(std::string_view path) {
+  return IsOpenPath(path) || path == "/metrics";
+}
+
+}  // namespace outrider

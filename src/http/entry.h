@@ -1,0 +1,25 @@
+// What the guards of the server look at, of a request whose head the loop has read and of one that httplib has parsed.
+#pragma once
+
+#include <cpp-httplib/httplib.h>
+
+#include <string_view>
+
+#include "http/browser_guard.h"
+#include "http/request_reader.h"
+
+namespace outrider {
+
+// Points into the request.
+struct Entry {
+  RequestSource source;
+  std::string_view path, authorization, x_api_key, accept;
+};
+
+Entry EntryOf(const RequestHead& head);
+Entry EntryOf(const httplib::Request& request);
+
+bool IsOpenPath(std::string_view path);  // needs no key
+bool IsFreePath(std::string_view path);  // is not counted among the requests of a key
+
+}  // namespace outrider

@@ -1,0 +1,116 @@
+#include "http/preparation_lane.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <new>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+constexpr size_t kLarge = PreparationLane::kSmallBytes + 1;
+const auto kThere = [] { return true; };
+
+// Occupies the lane until it is let go.
+struct Occupied {
+  explicit Occupied(PreparationLane& lane)
+      : run(std::async(std::launch::async, [this, &lane] {
+          return lane.Run(kLarge, kThere, [this] {
+            begun.set_value();
+            leave.get_future().wait();
+          });
+        })) {
+    begun.get_future().wait();
+  }
+  ~Occupied() { leave.set_value(); }
+
+  std::promise<void> begun, leave;
+  std::future<Status> run;
+};
+
+TEST(PreparationLaneTest, SmallRequestsRunOnTheCallersThread) {
+  PreparationLane lane(std::chrono::hours(1));
+  const Occupied occupied(lane);
+  std::thread::id ran_in;
+  EXPECT_TRUE(lane.Run(kLarge - 1, kThere, [&] { ran_in = std::this_thread::get_id(); }).ok());
+  EXPECT_EQ(ran_in, std::this_thread::get_id());
+}
+
+TEST(PreparationLaneTest, LargeRequestsRunOneAtATime) {
+  PreparationLane lane(std::chrono::hours(1));
+  std::atomic<int> inside = 0, most = 0, ran = 0;
+  std::vector<std::future<void>> all;
+  for (int i = 0; i < 8; ++i) {
+    all.push_back(std::async(std::launch::async, [&] {
+      EXPECT_TRUE(lane.Run(kLarge, kThere,
+                           [&] {
+                             most = std::max(most.load(), ++inside);
+                             std::this_thread::yield();
+                             --inside;
+                             ++ran;
+                           })
+                      .ok());
+    }));
+  }
+  for (auto& each : all) each.wait();
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(ran, 8);
+}
+
+TEST(PreparationLaneTest, TheSmallestComesFirst) {
+  PreparationLane lane(std::chrono::hours(1));
+  std::array<std::atomic<bool>, 6> waits = {};
+  std::vector<size_t> order;
+  std::vector<std::future<Status>> all;
+  {
+    const Occupied occupied(lane);
+    for (const size_t size : {5, 1, 3, 2, 4}) {
+      all.push_back(std::async(std::launch::async, [&, size] {
+        return lane.Run(
+            kLarge + size,
+            [&waits, size] {
+              waits[size] = true;
+              return true;
+            },
+            [&order, size] { order.push_back(size); });
+      }));
+      while (!waits[size]) std::this_thread::yield();
+    }
+  }
+  for (auto& each : all) each.wait();
+  EXPECT_EQ(order, (std::vector<size_t>{1, 2, 3, 4, 5}));
+}
+
+TEST(PreparationLaneTest, WhatIsThrownReachesTheCaller) {
+  PreparationLane lane(std::chrono::hours(1));
+  for (const size_t bytes : {size_t{1}, kLarge}) {
+    EXPECT_THROW((void)lane.Run(bytes, kThere, [] { throw std::bad_alloc(); }), std::bad_alloc) << bytes;
+  }
+  bool ran = false;
+  EXPECT_TRUE(lane.Run(kLarge, kThere, [&] { ran = true; }).ok());
+  EXPECT_TRUE(ran);
+}
+
+TEST(PreparationLaneTest, NothingRunsForAClientThatIsGoneOrAfterTheDeadline) {
+  ManualClock clock;
+  PreparationLane lane(std::chrono::minutes(1), clock);
+  const Occupied occupied(lane);
+  bool ran = false;
+  const auto job = [&] { ran = true; };
+  EXPECT_EQ(lane.Run(
+                    kLarge, [] { return false; }, job)
+                .code(),
+            StatusCode::kUnavailable);
+  const auto time_passes = [&] {
+    clock.Advance(std::chrono::minutes(1));
+    return true;
+  };
+  EXPECT_EQ(lane.Run(kLarge, time_passes, job).code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(ran);
+}
+
+}  // namespace
+}  // namespace outrider
