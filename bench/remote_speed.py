@@ -28,7 +28,7 @@ from pathlib import Path
 
 import httpx
 
-from compare_llama_server import Server, cpu_name
+from prompt_speed import Server, cpu_name
 
 PROMPTS = Path(__file__).resolve().parent.parent / "src/bench/text/prompts.jsonl"
 
@@ -124,7 +124,7 @@ class Runs:
         return [alone["predicted_ms"] / row["predicted_ms"] for alone, row in zip(plain.rows, self.rows)]
 
     def wrong_drafts(self) -> float:
-        """Steps whose draft was not right to its end, about: each token of a text that no draft foresaw follows such a draft."""
+        """Steps whose draft was not right to its end, about: each token of a text that no draft had follows such a draft."""
         return self.total("predicted_n") - self.total("draft_n_accepted")
 
 

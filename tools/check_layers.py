@@ -9,44 +9,47 @@ import re
 import sys
 import tempfile
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Dict, Iterator, Optional, Set, Tuple
 
-# Which rooms a room may include, besides itself.
-ROOMS = {
-    "base": set(),
-    "spec": {"base"},
-    "sampling": {"base"},
-    "engine": {"base"},
-    "engine/llama": {"base", "engine", "sampling", "kernels"},
-    "drafters": {"base", "spec", "engine", "sampling"},
-    "chat": {"base"},
-    "download": {"base"},
-    "kernels": set(),
-    "scheduler": {"base", "spec", "drafters", "engine", "sampling"},
-    "remote": {"base", "spec", "sampling", "drafters", "engine"},
-    "api": {"base", "engine", "sampling", "scheduler", "chat", "spec"},
-    "http": {"base", "api", "scheduler", "engine"},
-    "bench": {"base", "spec"},
-    "worlds": {"base", "spec", "drafters", "engine", "sampling"},
-}
-ROOMS["apps"] = set(ROOMS)
+ROOT = Path(__file__).resolve().parent.parent
 
-# Tests of any room may stand on these: fakes instead of a real engine, and the draw that verification is proved with.
+
+def read_table(text: str) -> Tuple[Dict[str, Set[str]], Dict[str, Set[str]]]:
+    """The rooms of the table in docs/ARCHITECTURE.md: which rooms each may include besides itself, and which libraries."""
+    rows = re.findall(r"^\| `src/([a-z/]+)` \|.*\| ([^|]*) \|$", text, re.MULTILINE)
+    rooms: Dict[str, Set[str]] = {}
+    libraries: Dict[str, Set[str]] = {}
+    for room, may_include in rows:
+        names, _, others = may_include.partition(";")
+        rooms[room] = {name.strip() for name in names.split(",")} - {"nothing", "every room"}
+        if names.strip() == "every room":
+            rooms[room] = {other for other, _ in rows} - {room}
+        libraries[room] = {name.strip() for name in others.split(",") if name.strip()}
+    unknown = set().union(*rooms.values()) - set(rooms) | set().union(*libraries.values()) - set(LIBRARIES)
+    if not rooms or unknown:
+        raise ValueError(f"docs/ARCHITECTURE.md: no table of rooms, or unknown names in it: {sorted(unknown)}")
+    return rooms, libraries
+
+
+# Tests of any room may stand on these: fakes instead of a real engine, and the draw that
+# verification is proved with.
 TEST_HEADERS = {"engine/fake_engine.h", "engine/fake_tokenizer.h", "sampling/fake_filters.h", "sampling/gumbel.h"}
 
-# Libraries that only some rooms may know: name, the headers as a pattern, the rooms.
+# Libraries that only some rooms may know: name in the table, and the headers as a pattern.
 COMMON_HEADERS = (
     "arg base64 build-info chat chat-[a-z-]+ common console debug download fit hf-cache http imatrix-loader json json-schema "
     "json-schema-to-grammar log ngram-[a-z]+ peg-parser preset reasoning-budget sampling speculative subproc trie unicode"
 )
-LIBRARIES = [
-    ("libllama", r"llama[a-z-]*\.h", {"engine/llama"}),
-    ("ggml", r"(ggml[a-z-]*|gguf)\.h", {"engine/llama", "kernels"}),
-    ("llama-common", rf"({COMMON_HEADERS.replace(' ', '|')})\.(h|hpp)|(jinja|parsers|common)/.*", {"chat", "download"}),
-    ("cpp-httplib", r"(cpp-httplib/)?httplib\.h", {"http", "bench"}),
-    ("gRPC", r"(grpc|grpcpp|google/protobuf)/.*|(.*/)?[a-z_]+\.(grpc\.)?pb\.h", {"remote"}),
-    ("CLI11", r"CLI/.*", {"apps"}),
-]
+LIBRARIES = {
+    "libllama": r"llama[a-z-]*\.h",
+    "ggml": r"(ggml[a-z-]*|gguf)\.h",
+    "llama-common": rf"({COMMON_HEADERS.replace(' ', '|')})\.(h|hpp)|(jinja|parsers|common)/.*",
+    "cpp-httplib": r"(cpp-httplib/)?httplib\.h",
+    "gRPC": r"(grpc|grpcpp|google/protobuf)/.*|(.*/)?[a-z_]+\.(grpc\.)?pb\.h",
+    "OpenSSL": r"openssl/.*",
+    "CLI11": r"CLI/.*",
+}
+ROOMS, ROOM_LIBRARIES = read_table((ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8"))
 
 SOURCES = {".h", ".hpp", ".inc", ".c", ".cc", ".cpp", ".cu"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
@@ -64,11 +67,11 @@ def is_test(path: str) -> bool:
 
 def violation(path: str, room: str, quoted: bool, header: str) -> Optional[str]:
     """Which rule an include in the file `path` (relative to src/) breaks, or None."""
-    for library, pattern, rooms in LIBRARIES:
+    for library, pattern in LIBRARIES.items():
         if re.fullmatch(pattern, header):
-            if room in rooms:
+            if library in ROOM_LIBRARIES[room]:
                 return None
-            return f"{library} belongs to {', '.join(sorted(rooms))}, not to {room}"
+            return f"{library} belongs to {', '.join(r for r in ROOMS if library in ROOM_LIBRARIES[r])}, not to {room}"
     target = room_of(header)
     if target is None:
         if quoted and "/" not in header:
@@ -111,6 +114,8 @@ SELF_TEST = [
     ("spec/verify.cc", '"base/token.h"', True),
     ("spec/verify.cc", '"engine/engine.h"', False),
     ("spec/verify_test.cc", '"engine/fake_engine.h"', True),
+    ("chat/chat.cc", "<openssl/sha.h>", False),
+    ("download/sha256.cc", "<openssl/evp.h>", True),
     ("sampling/sampler.cc", "<llama.h>", False),
     ("sampling/sampler.cc", '"sampling/draw.h"', True),
     ("engine/engine.h", '"sampling/sampler.h"', False),
@@ -189,7 +194,7 @@ def self_test() -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--self-test", action="store_true", help="check this program instead of src/")
-    wrong = list(self_test() if parser.parse_args().self_test else check(Path(__file__).resolve().parent.parent / "src"))
+    wrong = list(self_test() if parser.parse_args().self_test else check(ROOT / "src"))
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

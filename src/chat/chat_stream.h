@@ -1,10 +1,12 @@
 // ChatStream: follows one growing answer. Text goes in as it is generated; what is new in the message comes out.
 //
-// Where the parser can say what may end a text (ChatParser::markers), running text is passed on without parsing: only
-// after a marker, and before the parser has shown that the text runs, is the whole answer parsed again. Elsewhere (tool
-// calls, answers bound to a schema) it is parsed again for each piece at first, and then for each share by which it has
-// grown. So the bytes parsed over an answer are a constant times its length (kMaxParsedShare), and what is held back is
-// at most a share of it. The last piece is always parsed, so the final message is that of the whole text.
+// A parser only takes a whole answer, and parsing it again for each piece would take quadratic time. Two rules avoid
+// that. First, while plain text is running, pieces are passed on without parsing, until one of the strings appears that
+// may end such a text (ChatParser::markers). Second, everywhere else (tool calls, answers bound to a schema, parsers
+// without markers) the answer is parsed again for each piece while it is short, and later only when it has grown by a
+// share of its length. So the number of bytes that are parsed over an answer is at most kMaxParsedShare times its
+// length (and kFreeBytes), and what waits to be parsed is a small share of it. The last piece is always parsed, so the
+// final message is that of the whole text.
 //
 // Belongs to one request; not thread-safe.
 #pragma once

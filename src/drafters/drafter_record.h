@@ -1,8 +1,7 @@
-// DrafterRecord: a drafter, and what is known about it: how often its tokens are right, what they cost, and its latest
-// prediction, as far as the target has not generated these tokens yet.
+// DrafterRecord: a drafter and its record: how often its tokens are right, and what they cost.
 //
-// Every prediction is compared with the tokens that the target generates, whether it was verified or not. So a drafter
-// that is not used at present can show that it has become better.
+// Each draft is also kept as a prediction, which is compared with the tokens that the target generates later, whether
+// the draft was verified or not. So a drafter that is not used at present can show that it has become better.
 #pragma once
 
 #include <memory>

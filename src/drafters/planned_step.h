@@ -1,6 +1,6 @@
-// PlannedStep: what decides about the cost of a step: the rows of each sequence, the rows of prompts, the mean length
-// of the sequences, and whether the step has the same shape as the one before. How the engine computes the step is the
-// engine's answer (Engine::LayOut).
+// PlannedStep: the step that is being planned, as far as its cost depends on it: the rows of each sequence and of each
+// prompt, the mean length of the sequences, and whether the step before had the same shape. It asks the engine how the
+// step will be computed (Engine::LayOut).
 #pragma once
 
 #include <span>

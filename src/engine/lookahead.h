@@ -1,8 +1,9 @@
 // Lookahead: an engine with hardware to spare begins with rows before they are asked for (speculation parallelism).
 //
-// Optional: only ReplicatedEngine implements it, and only the Speculator uses it. While a draft is being verified, the
+// Optional: only ReplicatedEngine implements it, and only the Speculator calls it. While a draft is being verified, the
 // engine asks its source which tokens may follow the draft, and begins to compute their rows as if the draft were
-// right.
+// right. The Speculator is that source; it asks the drafters whose drafts grow meanwhile (DrafterTraits::drafts_ahead)
+// through DrafterAsking::AskAhead. SchedulerStats::lookahead_steps counts the steps that gained by it.
 #pragma once
 
 #include <span>

@@ -20,7 +20,8 @@ enum class Kernels {
   kOutrider,  // ours wherever there are some
 };
 
-// How positions are encoded, where the file is not to decide. It changes what the model computes.
+// How positions are encoded. A value that is set replaces that of the model's file, and changes what the model
+// computes.
 struct RopeOptions {
   std::string scaling;          // none, linear, yarn; "" = as the file says
   float scale = 0;              // the context is stretched by this factor; 0 = as the file says
@@ -63,7 +64,8 @@ struct ModelOptions {
 
 enum class FlashAttention { kAuto, kOn, kOff };
 
-// Where and how compute threads run. What is not set is as for the threads of generation, and there as usual.
+// Where and how compute threads run. There are two sets of these options: what is not set for the threads that read
+// prompts is as for the threads that generate, and what is not set for those is the system's default.
 struct CpuOptions {
   static constexpr int kUnset = -100;
 

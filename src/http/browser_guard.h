@@ -1,9 +1,8 @@
 // BrowserGuard: which web pages may use the server. A browser sends requests for any page that its user has open, also
 // to servers that only this machine reaches; and a page whose name suddenly resolves to this machine (DNS rebinding)
 // even counts as the server's own. So a request is refused unless
-//   - its Host is ours: an IP address, localhost, the name that the server listens on, or one of `allowed_hosts`; a
-//   name
-//     that somebody else controls can be made to resolve to us, an address cannot;
+//   - its Host is ours: an IP address, localhost, the name that the server listens on, or one of `allowed_hosts` (a
+//     name that somebody else controls can be made to resolve to us, an address cannot);
 //   - its Origin, if it has one, is the server itself or one of `cors_origins`;
 //   - it is not what a foreign page embeds or fetches without saying where it comes from (Sec-Fetch-Site);
 //   - its body, if it comes from a browser, is JSON by its Content-Type, which a foreign page cannot send unasked.

@@ -1,9 +1,9 @@
 // ExchangeStream: what httplib reads a request from and writes its answer to. The request is in memory, complete; after
 // it comes the end of the stream, so that httplib can never read a part of another request. Writes go to the socket.
 //
-// A client that does not read its answer is waited for, but not for ever: it must take 1 KiB a second on average,
-// beyond a time without any byte (`patience`). For answers that fit into the socket's buffer (`patience` of
-// milliseconds) that means hardly at all.
+// While a client does not read its answer, a write waits, but only for a limited time: in sum `patience`, and a second
+// more for each KiB that the client has taken. No single wait is longer than `patience`. Whoever sends short answers,
+// which fit into the socket's buffer, gives a patience of milliseconds.
 #pragma once
 
 #include <cpp-httplib/httplib.h>

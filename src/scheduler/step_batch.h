@@ -1,8 +1,9 @@
 // StepBatch: the rows of one step, planned and then filled in.
 //
 // Every generating sequence gets its next row and, before it, rows for tokens that are decoded again after a rollback.
-// Prompts share the rest, oldest first: one slice while other sequences generate, so that none of these waits longer
-// than that for a token; otherwise as many rows as the backend computes at once.
+// Prompts share the other rows of the step, the oldest first. While other sequences generate, all prompts together get
+// one slice (`prompt_slice`), so that no sequence waits longer than a slice takes for its next token. Otherwise they
+// get as many rows as the backend computes at once.
 #pragma once
 
 #include <span>

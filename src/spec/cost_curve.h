@@ -6,12 +6,12 @@
 //
 //     log seconds = log calibrated(rows) + off(band of rows) + bump(rows)
 //
-// `off` says by how much the calibration is wrong for a band of widths (1, 2, 3-4, 5-8, …). Bands are learned together:
-// an observation of one band also moves the others, above all the level that they share, which follows changes of the
-// machine within a dozen steps. `bump` is the deviation of a single width. It counts only as far as steps of that width
-// give evidence, so that a few noisy steps do not make a width look cheap. `off` is kept per bucket of context lengths
-// (doubling), because attention costs more per row in longer contexts; a bucket that was never used starts from the one
-// used last.
+// `off` says by how much the calibration is wrong for a band of widths (1, 2, 3-4, 5-8, …). The bands have a common
+// level and deviations of their own. An observation of one band mostly moves the common level, and with it all other
+// bands, so the curve follows a machine that becomes slower within a dozen steps. `bump` is the deviation of a single
+// width. It counts only as far as steps of that width give evidence, so that a few noisy steps do not make a width look
+// cheap. `off` is kept per bucket of context lengths (doubling), because attention costs more per row in longer
+// contexts; a bucket that was never used starts from the one used last.
 //
 // A step takes longer if the step before had another shape: graphs are built anew, and a GPU replays them only from the
 // third step on. The curve describes steps whose predecessors had the same shape; what a switch of shapes costs comes

@@ -6,9 +6,9 @@
 // runs.
 //
 // A draft server drafts ahead while the target verifies. As long as its drafts are right, the next tokens are ready
-// when they are needed. After a wrong draft the next one takes a round trip and the time of drafting. The target waits
-// for it or, if there is time for at least one plain step, takes plain steps meanwhile; then the new draft is only
-// useful if it predicts the tokens of these steps too.
+// when they are needed. After a wrong draft, the next one arrives after a round trip and the time of drafting. If that
+// is shorter than a plain step, the target waits. Otherwise it takes plain steps until the draft arrives. The draft
+// does not know the tokens of these steps, so it is only useful if it begins with the same tokens.
 //
 // Pure.
 #pragma once

@@ -52,8 +52,9 @@ struct BestFixed {
 };
 BestFixed FindBestFixed(const World& world, int max_length = 24);
 
-// The shortest time for all requests, one after the other, for who knows which tokens will be right and what steps
-// cost, switches of shapes not counted. Nothing if several requests run at a time or the machine decodes again.
+// The shortest time in which all requests can be answered, one after the other, if it is known beforehand which tokens
+// will be right and what each step costs. Switches of shapes are not counted. Null if the world has several slots or
+// its machine decodes tokens again after a rollback: then the shortest time is not computed.
 std::optional<double> OracleSeconds(const World& world);
 
 }  // namespace outrider

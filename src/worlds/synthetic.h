@@ -12,14 +12,14 @@
 
 namespace outrider {
 
-// What is asked for in tests, as a share of the throughput of the best fixed length (which may be 0): on average over
-// the seeds, and a little less of each.
+// The min throughput that tests require in a world, as a share of that of the best fixed draft length (which may be 0).
+// The mean over the seeds must reach this share, and each single seed the share less kLuck.
 inline constexpr double kFriendly = 0.95;
 inline constexpr double kHostile = 0.98;
-inline constexpr double kUnsettled = 0.9;  // each change of length costs half a plain step
-inline constexpr double kRestless = 0.75;  // and where it costs two
+inline constexpr double kUnsettled = 0.9;  // worlds in which a change of the draft length costs half a plain step
+inline constexpr double kRestless = 0.75;  // worlds in which it costs two plain steps
 inline constexpr double kShared = 0.85;    // several requests and expensive drafts: each request keeps its pace
-inline constexpr double kNonsense = 0.8;   // the calibration is of another machine altogether
+inline constexpr double kNonsense = 0.8;   // the calibration was made on a machine with quite different costs
 inline constexpr double kLuck = 0.03;
 
 using Random = std::mt19937_64;

@@ -125,7 +125,7 @@ class TestRollback:
         assert timings["draft_n"] <= 30
 
     def test_drafts_that_are_right_are_made(self, model_of):
-        """Its own judgement again: what was answered before is foreseen, also where a rejection would cost rows."""
+        """Its own judgement again: what was answered before is drafted, also where a rejection would cost rows."""
         with Server(model=model_of("mamba2-hybrid")) as server:
             timings = [server.chat("Once upon a time", max_tokens=200, temperature=0)["timings"] for _ in range(3)]
         assert timings[-1]["draft_n_accepted"] > 20

@@ -132,7 +132,7 @@ class TestSameText:
         assert sum(answer["timings"]["draft_n_accepted"] for answer in drawn) > 0
         assert all(text_of(answer) for answer in drawn)
 
-    def test_what_was_answered_before_is_foreseen(self):
+    def test_what_was_answered_before_is_drafted(self):
         with Server("--spec", "suffix", "--spec-always") as server:
             first, second = (server.chat(COPYING[0], max_tokens=40) for _ in range(2))
         assert text_of(first) == text_of(second)
@@ -265,12 +265,12 @@ class TestRequestControl:
         assert response.status_code == 400
         assert response.json()["error"]["param"] == field
 
-    def test_provenance_tells_who_foresaw_each_token(self, eager):
+    def test_provenance_tells_who_drafted_each_token(self, eager):
         answer = eager.chat(COPYING[0], max_tokens=40, speculative={"provenance": True})
         assert "".join(token["text"] for token in answer["provenance"]) == text_of(answer)
-        foreseen = [token["drafter"] for token in answer["provenance"] if token["drafter"]]
-        assert len(foreseen) == answer["timings"]["draft_n_accepted"] > 0
-        assert set(foreseen) <= {"suffix", "ngram-map-k", "model"}
+        drafted = [token["drafter"] for token in answer["provenance"] if token["drafter"]]
+        assert len(drafted) == answer["timings"]["draft_n_accepted"] > 0
+        assert set(drafted) <= {"suffix", "ngram-map-k", "model"}
 
         body = {"messages": [{"role": "user", "content": COPYING[0]}], "max_tokens": 40, "temperature": 0}
         with eager.stream("/v1/chat/completions", {**body, "speculative": {"provenance": True}}) as events:

@@ -175,8 +175,9 @@ class SecondProduct {
   ggml_tensor* weights_ = nullptr;
 };
 
-// What the probe says differs from CPU to CPU. That it says the same twice, that an independent computation never finds
-// a difference where the probe found none, and that some types are found independent, does not.
+// Which types the probe finds independent differs from CPU to CPU, so they are not compared with a list. On every CPU
+// the probe must give the same answer twice, an independent computation must find no difference where the probe found
+// none, and some types must be found independent.
 TEST(WidthProbeTest, AgreesWithAnotherComputationForEveryCommonType) {
   ASSERT_TRUE(InitBackend().ok());
   int independent_types = 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Outrider beside llama-server: same model, same flags, same prompts, run by run in rotating order.
+"""How fast Outrider and llama-server read prompts, which `outrider bench` does not measure, and decode without drafts: same
+model, same flags, same prompts, run by run in rotating order.
 
 Variants: outrider as it comes (exact: bf16 KV), llama-server with the same KV type, llama-server with its own
 defaults (f16 KV). All are started once and stay idle unless measured; a server that uses the CPU while another is
@@ -8,7 +9,7 @@ measured is named in the report. Per run and concurrency each variant answers, f
 server, and prefix caches are off. A ratio compares two variants within the same run, so that drift of the machine
 cancels out.
 
-  bench/compare_llama_server.py --model M.gguf --outrider build/release/bin/outrider --llama-server DIR/bin/llama-server
+  bench/prompt_speed.py --model M.gguf --outrider build/release/bin/outrider --llama-server DIR/bin/llama-server
 """
 
 import argparse
