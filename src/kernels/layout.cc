@@ -55,6 +55,42 @@ void PackBlock(const BlockRows<block_q4_1>& rows, uint8_t* to) {
   }
 }
 
+// The fifth bit of value i of a block of 32 is bit i of its `qh`.
+void PackFifthBits(int row, const uint8_t* bits, uint8_t* to) {
+  for (int at = 0; at < 4; ++at) {
+    uint8_t byte = 0;
+    for (int j = 0; j < 8; ++j) {
+      const int i = 4 * j + at;
+      byte |= static_cast<uint8_t>((bits[i / 8] >> (i % 8) & 1) << j);
+    }
+    to[row * 4 + at] = byte;
+  }
+}
+
+void PackBlock(const BlockRows<block_q5_0>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Q5_0Block::kScales + 2 * r, &rows[r].d, 2);
+    CopyNibbles(r, rows[r].qs, to + Q5_0Block::kNibbles);
+    PackFifthBits(r, rows[r].qh, to + Q5_0Block::kFifthBits);
+  }
+}
+
+void PackBlock(const BlockRows<block_q5_1>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Q5_1Block::kScales + 2 * r, &rows[r].d, 2);
+    std::memcpy(to + Q5_1Block::kMins + 2 * r, &rows[r].m, 2);
+    CopyNibbles(r, rows[r].qs, to + Q5_1Block::kNibbles);
+    PackFifthBits(r, rows[r].qh, to + Q5_1Block::kFifthBits);
+  }
+}
+
+void PackBlock(const BlockRows<block_mxfp4>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    to[Mxfp4Block::kExponents + static_cast<size_t>(r)] = rows[r].e;
+    CopyNibbles(r, rows[r].qs, to + Mxfp4Block::kNibbles);
+  }
+}
+
 void PackBlock(const BlockRows<block_q8_0>& rows, uint8_t* to) {
   for (int r = 0; r < kTileRows; ++r) {
     std::memcpy(to + Q8_0Block::kScales + 2 * r, &rows[r].d, 2);
@@ -149,6 +185,76 @@ void PackBlock(const BlockRows<block_q6_K>& rows, uint8_t* to) {
   }
 }
 
+// Scales of 6 bits of all parts of a row.
+template <typename Layout, int kParts>
+void PackSixBitScales(int row, const uint8_t (&scales)[kParts], uint8_t* to) {
+  constexpr int kQuarter = kParts / 4;
+  for (int p = 0; p < kParts; ++p) {
+    const int quarter = p / kQuarter, at = 16 * (p % kQuarter) + row;
+    to[Layout::kPartNibbles + 16 * kQuarter * (quarter % 2) + at] |=
+        static_cast<uint8_t>((scales[p] & 15) << (4 * (quarter / 2)));
+    to[Layout::kPartUpperBits + at] |= static_cast<uint8_t>((scales[p] >> 4) << (2 * quarter));
+  }
+}
+
+void PackBlock(const BlockRows<block_iq4_xs>& rows, uint8_t* to) {
+  std::memset(to, 0, Iq4XsBlock::kNibbles);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_iq4_xs& block = rows[r];
+    std::memcpy(to + Iq4XsBlock::kScale + 2 * r, &block.d, 2);
+    uint8_t scales[8];
+    for (int p = 0; p < 8; ++p) {
+      scales[p] =
+          static_cast<uint8_t>((block.scales_l[p / 2] >> (4 * (p % 2)) & 15) | (block.scales_h >> (2 * p) & 3) << 4);
+      CopyNibbles(r, block.qs + 16 * p, to + Iq4XsBlock::kNibbles + p * 4 * kQuadBytes);
+    }
+    PackSixBitScales<Iq4XsBlock>(r, scales, to);
+  }
+}
+
+// Value i of a block of 256 with two bits for each: halves of 128 values; in each, 32 columns of four values.
+int LowTwoBits(const uint8_t* bits, int i) {
+  return bits[32 * (i / 128) + i % 32] >> (2 * (i % 128 / 32)) & 3;
+}
+void PackLowTwoBits(int row, const uint8_t* bits, uint8_t* to) {
+  for (int i = 0; i < 256; ++i) {
+    const int group = i / 64, quad = i % 64 / 4;
+    to[(group * 4 + quad % 4) * kQuadBytes + row * 4 + i % 4] |=
+        static_cast<uint8_t>(LowTwoBits(bits, i) << (2 * (quad / 4)));
+  }
+}
+
+void PackBlock(const BlockRows<block_q3_K>& rows, uint8_t* to) {
+  std::memset(to, 0, Q3KBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_q3_K& block = rows[r];
+    std::memcpy(to + Q3KBlock::kScale + 2 * r, &block.d, 2);
+    uint8_t scales[16];
+    for (int p = 0; p < 16; ++p) {
+      scales[p] = static_cast<uint8_t>((block.scales[p % 8] >> (4 * (p / 8)) & 15) |
+                                       (block.scales[8 + p % 4] >> (2 * (p / 4)) & 3) << 4);
+    }
+    PackSixBitScales<Q3KBlock>(r, scales, to);
+    PackLowTwoBits(r, block.qs, to + Q3KBlock::kLowBits);
+    for (int i = 0; i < 256; ++i) {
+      const int half = i / 128, part = i % 128 / 16, quad = i % 16 / 4;
+      const int bit = block.hmask[i % 32] >> (i / 32) & 1;
+      to[Q3KBlock::kThirdBits + (half * 4 + quad) * kQuadBytes + r * 4 + i % 4] |= static_cast<uint8_t>(bit << part);
+    }
+  }
+}
+
+void PackBlock(const BlockRows<block_q2_K>& rows, uint8_t* to) {
+  std::memset(to, 0, Q2KBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_q2_K& block = rows[r];
+    std::memcpy(to + Q2KBlock::kScale + 2 * r, &block.d, 2);
+    std::memcpy(to + Q2KBlock::kMin + 2 * r, &block.dmin, 2);
+    for (int p = 0; p < 16; ++p) to[Q2KBlock::kParts + 16 * p + r] = block.scales[p];
+    PackLowTwoBits(r, block.qs, to + Q2KBlock::kLowBits);
+  }
+}
+
 template <typename Block, typename Layout, int64_t kBlockValues>
 void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
   static_assert(Layout::kBytes == kTileRows * sizeof(Block), "a tile is as large as its rows");
@@ -171,6 +277,12 @@ constexpr TypeLayout kLayouts[] = {
     {GGML_TYPE_Q4_1, PackAll<block_q4_1, Q4_1Block, QK4_1>},
     {GGML_TYPE_Q8_0, PackAll<block_q8_0, Q8_0Block, QK8_0>},
     {GGML_TYPE_IQ4_NL, PackAll<block_iq4_nl, Iq4NlBlock, QK4_NL>},
+    {GGML_TYPE_Q5_0, PackAll<block_q5_0, Q5_0Block, QK5_0>},
+    {GGML_TYPE_Q5_1, PackAll<block_q5_1, Q5_1Block, QK5_1>},
+    {GGML_TYPE_MXFP4, PackAll<block_mxfp4, Mxfp4Block, QK_MXFP4>},
+    {GGML_TYPE_IQ4_XS, PackAll<block_iq4_xs, Iq4XsBlock, QK_K>},
+    {GGML_TYPE_Q2_K, PackAll<block_q2_K, Q2KBlock, QK_K>},
+    {GGML_TYPE_Q3_K, PackAll<block_q3_K, Q3KBlock, QK_K>},
     {GGML_TYPE_Q4_K, PackAll<block_q4_K, Q4KBlock, QK_K>},
     {GGML_TYPE_Q5_K, PackAll<block_q5_K, Q5KBlock, QK_K>},
     {GGML_TYPE_Q6_K, PackAll<block_q6_K, Q6KBlock, QK_K>},

@@ -26,10 +26,19 @@ struct Q4_0Block {
 struct Q4_1Block {
   static constexpr size_t kScales = 0, kMins = 32, kNibbles = 64, kBytes = 320;
 };
+struct Q5_0Block {
+  static constexpr size_t kScales = 0, kNibbles = 32, kFifthBits = 288, kBytes = 352;  // bit j: of quad j
+};
+struct Q5_1Block {
+  static constexpr size_t kScales = 0, kMins = 32, kNibbles = 64, kFifthBits = 320, kBytes = 384;
+};
 struct Q8_0Block {
   static constexpr size_t kScales = 0, kValues = 32, kBytes = 544;  // values with 128 added
 };
 using Iq4NlBlock = Q4_0Block;  // nibbles are indices into a table
+struct Mxfp4Block {
+  static constexpr size_t kExponents = 0, kNibbles = 16, kBytes = 272;  // indices again; a scale is a power of two
+};
 // 256 values. Scales and mins of the 8 parts of 32 have 6 bits: 4 in nibbles (part p of 16 rows at 16·p: the scale low,
 // the min high), 2 in `kUpperBits` (part p at 16·(p mod 4): from bit 0 the scale's and min's of parts 0-3, from bit 4
 // those of 4-7).
@@ -45,6 +54,22 @@ struct Q5KBlock {
 // j+12.
 struct Q6KBlock {
   static constexpr size_t kNibbles = 0, kUpperBits = 2048, kPartScales = 3072, kScale = 3328, kBytes = 3360;
+};
+// 256 values with scales of 6 bits for parts of 32 (IQ4_XS) or 16 (Q3_K). Parts fall into four quarters. Byte i of
+// `kPartNibbles` has bits 0-3 of scales of the first quarter (low) and the third (high), those of the second and fourth
+// follow; byte i of `kPartUpperBits` has bits 4-5 for all four, the first quarter's lowest.
+struct Iq4XsBlock {
+  static constexpr size_t kScale = 0, kPartNibbles = 32, kPartUpperBits = 96, kNibbles = 128, kBytes = 2176;
+};
+struct Q3KBlock {
+  static constexpr size_t kScale = 0, kPartNibbles = 32, kPartUpperBits = 160,
+                          kLowBits = 224,  // two bits of quads j, j + 4, j + 8, j + 12 of each 64 values
+      kThirdBits = 1248,                   // in halves of 128 values: bit q of part q
+      kBytes = 1760;
+};
+struct Q2KBlock {
+  static constexpr size_t kScale = 0, kMin = 32, kParts = 64,  // part p at 16·p: the scale low, the min high
+      kLowBits = 320, kBytes = 1344;
 };
 
 // All types that have a layout. Each instruction set has kernels for all of them (kMatmulKernels in matmul.h).

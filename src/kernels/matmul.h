@@ -98,6 +98,43 @@ struct Q4_1Weights {
   }
 };
 
+template <typename S>
+OUTRIDER_INLINE void AddFifthBits(const uint8_t* from, typename S::Bytes (&w)[8]) {
+  const auto bits = S::LoadBytes(from);
+  w[0] = S::Or(w[0], S::template Field<0, 1, 4>(bits));
+  w[1] = S::Or(w[1], S::template Field<1, 1, 4>(bits));
+  w[2] = S::Or(w[2], S::template Field<2, 1, 4>(bits));
+  w[3] = S::Or(w[3], S::template Field<3, 1, 4>(bits));
+  w[4] = S::Or(w[4], S::template Field<4, 1, 4>(bits));
+  w[5] = S::Or(w[5], S::template Field<5, 1, 4>(bits));
+  w[6] = S::Or(w[6], S::template Field<6, 1, 4>(bits));
+  w[7] = S::Or(w[7], S::template Field<7, 1, 4>(bits));
+}
+
+struct Q5_0Weights {
+  using Layout = Q5_0Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q5_0;
+  static constexpr int kOffset = 16;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+    AddFifthBits<S>(block + Layout::kFifthBits, w);
+  }
+};
+
+struct Q5_1Weights {
+  using Layout = Q5_1Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q5_1;
+  static constexpr int kOffset = 0;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+    AddFifthBits<S>(block + Layout::kFifthBits, w);
+  }
+};
+
 struct Q8_0Weights {
   using Layout = Q8_0Block;
   static constexpr ggml_type kType = GGML_TYPE_Q8_0;
@@ -124,6 +161,30 @@ struct Iq4NlWeights {
     for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kIq4NlPlus128, w[j]);
   }
 };
+
+inline constexpr uint8_t kMxfp4Plus12[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+
+struct Mxfp4Weights {
+  using Layout = Mxfp4Block;
+  static constexpr ggml_type kType = GGML_TYPE_MXFP4;
+  static constexpr int kOffset = 12;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kMxfp4Plus12, w[j]);
+  }
+};
+
+template <typename S, typename Layout>
+OUTRIDER_INLINE typename S::Floats LoadScales(const uint8_t* block, int slice) {
+  if constexpr (requires { Layout::kExponents; }) {
+    return S::LoadPowers(block + Layout::kExponents + slice * S::kLanes);
+  } else {
+    return S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScales) + slice * S::kLanes);
+  }
+}
 
 template <typename S, typename Weights>
 struct Format32 {
@@ -153,7 +214,7 @@ struct Format32 {
   OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
     typename S::Bytes w[8];
     Weights::template Load<S>(block + slice * S::kLanes * 4, w);
-    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScales) + slice * S::kLanes);
+    const auto scale = LoadScales<S, Layout>(block, slice);
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) {
       auto dot = kHasMins ? S::Zero() : S::Broadcast(panel.sums[m]);
@@ -385,6 +446,183 @@ struct FormatQ6K {
   }
 };
 
+// ---- formats of 256 values in parts with scales of their own, which are small integers ----
+
+// Scales of 6 bits with 32 added, a byte each: [part][row].
+template <int kBytes>
+OUTRIDER_INLINE void UnpackSixBitScales(const uint8_t* nibbles, const uint8_t* upper, int8_t* scales) {
+  constexpr int kQuarter = kBytes / 4;
+  for (int i = 0; i < kQuarter; ++i) {
+    const uint8_t first = nibbles[i], second = nibbles[kQuarter + i], bits = upper[i];
+    scales[i] = static_cast<int8_t>(((first & 15) | (bits & 3) << 4) - 32);
+    scales[kQuarter + i] = static_cast<int8_t>(((second & 15) | (bits & 12) << 2) - 32);
+    scales[2 * kQuarter + i] = static_cast<int8_t>((first >> 4 | (bits & 48)) - 32);
+    scales[3 * kQuarter + i] = static_cast<int8_t>((second >> 4 | (bits >> 2 & 48)) - 32);
+  }
+}
+
+// They differ in how the values of a part are decoded (kPart of the half of 128 values that begins at part `first`),
+// and in their scales and mins.
+struct Iq4XsWeights {
+  using Layout = Iq4XsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ4_XS;
+  static constexpr int kParts = 8, kOffset = 128;
+  static constexpr bool kSmall = false;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, int8_t* scales, uint8_t*) {
+    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, scales);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int half, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles + (half * 4 + kPart) * 4 * kQuadBytes, w);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kIq4NlPlus128, w[j]);
+  }
+};
+
+struct Q3KWeights {
+  using Layout = Q3KBlock;
+  static constexpr ggml_type kType = GGML_TYPE_Q3_K;
+  static constexpr int kParts = 16, kOffset = 4;
+  static constexpr bool kSmall = true;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, int8_t* scales, uint8_t*) {
+    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, scales);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int half, typename S::Bytes (&w)[4]) {
+    const uint8_t* low = block + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes;
+    const uint8_t* third = block + Layout::kThirdBits + half * 4 * kQuadBytes;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      w[j] = S::Or(S::template Field<kPart % 4 * 2, 2, 0>(S::LoadBytes(low + j * kQuadBytes)),
+                   S::template Field<kPart, 1, 2>(S::LoadBytes(third + j * kQuadBytes)));
+    }
+  }
+};
+
+struct Q2KWeights {
+  using Layout = Q2KBlock;
+  static constexpr ggml_type kType = GGML_TYPE_Q2_K;
+  static constexpr int kParts = 16, kOffset = 0;
+  static constexpr bool kSmall = true;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, int8_t* scales, uint8_t* mins) {
+    for (int i = 0; i < kParts * kTileRows; ++i) {
+      const uint8_t both = block[Layout::kParts + static_cast<size_t>(i)];
+      scales[i] = static_cast<int8_t>(both & 15);
+      mins[i] = both >> 4;
+    }
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int half, typename S::Bytes (&w)[4]) {
+    const uint8_t* low = block + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) w[j] = S::template Field<kPart % 4 * 2, 2, 0>(S::LoadBytes(low + j * kQuadBytes));
+  }
+};
+
+template <typename S, typename Weights>
+struct FormatParts {
+  using Layout = typename Weights::Layout;
+  static constexpr int kParts = Weights::kParts, kPartValues = 256 / kParts, kQuads = kPartValues / 4;
+  static constexpr bool kHasMins = requires { Layout::kMin; };
+  // The tail is the start values of the parts' integer sums or, for formats with mins, the sums of 16 values.
+  using Panel = Blocks256<S, kHasMins ? 32 : 4 * kParts>;
+  static constexpr ggml_type kType = Weights::kType;
+  static constexpr int kMaxColumns = S::kPanelColumns / 2;
+  struct NoMins {};
+  template <int M>
+  struct WithMins {
+    typename S::Floats mins[M];
+  };
+  template <int M>
+  struct Sums : std::conditional_t<kHasMins, WithMins<M>, NoMins> {
+    typename S::Floats sum[M];
+  };
+
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int columns, int column) {
+    int32_t sums[16];
+    Panel::Write(x, block, columns, column, sums);
+    uint8_t* tail = Panel::TailOf(block, columns, column);
+    if constexpr (kHasMins) {
+      for (int p = 0; p < 16; ++p) reinterpret_cast<int16_t*>(tail)[p] = static_cast<int16_t>(sums[p]);
+    } else {
+      constexpr uint32_t kOffset = Weights::kSmall || S::kOffsetDot ? Weights::kOffset : 0;
+      for (int p = 0; p < kParts; ++p) {
+        uint32_t sum = 0;
+        for (int i = 0; i < 16 / kParts; ++i) sum += static_cast<uint32_t>(sums[16 / kParts * p + i]);
+        reinterpret_cast<int32_t*>(tail)[p] = static_cast<int32_t>(0U - kOffset * sum);
+      }
+    }
+  }
+
+  template <int kPart, int M>
+  OUTRIDER_INLINE void AddPart(const uint8_t* block, int half, int slice, const int8_t* scales, const Panel& panel,
+                               typename S::Floats (&dots)[M]) {
+    typename S::Bytes w[kQuads];
+    Weights::template Load<S, kPart>(block + slice * S::kLanes * 4, half, w);
+    const int part = half * (kParts / 2) + kPart;
+    const auto scale = S::ToFloats(S::LoadI8(scales + part * kTileRows + slice * S::kLanes));
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot =
+          kHasMins ? S::Zero() : S::Broadcast(reinterpret_cast<const int32_t*>(panel.tails + 4 * kParts * m)[part]);
+#pragma GCC unroll 8
+      for (int j = 0; j < kQuads; ++j) {
+        const int8_t* x = panel.values + m * 256 + part * kPartValues + 4 * j;
+        Weights::kSmall ? S::Dot(dot, w[j], x) : S::DotOffset(dot, w[j], x);
+      }
+      dots[m] = S::Fma(S::ToFloats(dot), scale, dots[m]);
+    }
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    alignas(64) int8_t scales[kParts * kTileRows];
+    alignas(64) uint8_t mins[kHasMins ? kParts * kTileRows : 1];
+    Weights::Unpack(block, scales, mins);
+    typename S::Floats dots[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) dots[m] = S::ZeroFloats();
+    for (int half = 0; half < 2; ++half) {
+      AddPart<0, M>(block, half, slice, scales, panel, dots);
+      AddPart<1, M>(block, half, slice, scales, panel, dots);
+      AddPart<2, M>(block, half, slice, scales, panel, dots);
+      AddPart<3, M>(block, half, slice, scales, panel, dots);
+      if constexpr (kParts == 16) {
+        AddPart<4, M>(block, half, slice, scales, panel, dots);
+        AddPart<5, M>(block, half, slice, scales, panel, dots);
+        AddPart<6, M>(block, half, slice, scales, panel, dots);
+        AddPart<7, M>(block, half, slice, scales, panel, dots);
+      }
+    }
+    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScale) + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      sums.sum[m] = S::Fma(dots[m], S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.sum[m]);
+    }
+    if constexpr (kHasMins) SubtractMins<M>(block, slice, mins, panel, sums);
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void SubtractMins(const uint8_t* block, int slice, const uint8_t* mins, const Panel& panel,
+                                    Sums<M>& sums) {
+    typename S::Ints pairs[kParts / 2];
+#pragma GCC unroll 8
+    for (int p = 0; p < kParts / 2; ++p) {
+      const uint8_t* min = mins + 2 * p * kTileRows + slice * S::kLanes;
+      pairs[p] = S::PairsOf(S::LoadU8(min), S::LoadU8(min + kTileRows));
+    }
+    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kMin) + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot = S::Zero();
+      const auto* part_sums = reinterpret_cast<const int16_t*>(panel.tails + 32 * m);
+#pragma GCC unroll 8
+      for (int p = 0; p < kParts / 2; ++p) S::DotPairs(dot, pairs[p], part_sums + 2 * p);
+      sums.mins[m] = S::Fma(S::ToFloats(dot), S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.mins[m]);
+    }
+  }
+};
+
 // ---- a tile times a panel ----
 
 template <typename S, typename Sums, int M>
@@ -465,6 +703,12 @@ inline constexpr MatmulKernels kMatmulKernels[] = {
     MatmulKernelsOf<S, Format32<S, Q4_1Weights>>(),
     MatmulKernelsOf<S, Format32<S, Q8_0Weights>>(),
     MatmulKernelsOf<S, Format32<S, Iq4NlWeights>>(),
+    MatmulKernelsOf<S, Format32<S, Q5_0Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Q5_1Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Mxfp4Weights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq4XsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Q2KWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Q3KWeights>>(),
     MatmulKernelsOf<S, FormatQ45K<S, false>>(),
     MatmulKernelsOf<S, FormatQ45K<S, true>>(),
     MatmulKernelsOf<S, FormatQ6K<S>>(),

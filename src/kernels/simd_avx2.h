@@ -77,6 +77,12 @@ struct Avx2 {
   OUTRIDER_INLINE Floats LoadBrain(const uint16_t* from) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(LoadU16(from), 16));
   }
+  OUTRIDER_INLINE Floats LoadPowers(const uint8_t* from) {
+    const Ints x = LoadU8(from);
+    const Ints normal = _mm256_slli_epi32(_mm256_sub_epi32(x, _mm256_set1_epi32(1)), 23);
+    const Ints tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), x);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(tiny, normal, _mm256_cmpgt_epi32(x, _mm256_set1_epi32(1))));
+  }
   OUTRIDER_INLINE Floats ToFloats(Ints x) { return _mm256_cvtepi32_ps(x); }
   OUTRIDER_INLINE Ints Round(Floats x) { return _mm256_cvtps_epi32(x); }
   OUTRIDER_INLINE Floats Add(Floats a, Floats b) { return _mm256_add_ps(a, b); }

@@ -78,6 +78,13 @@ struct Avx512Vnni {
   OUTRIDER_INLINE Floats LoadBrain(const uint16_t* from) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(LoadU16(from), 16));
   }
+  // 2^(x - 128) for the byte x of each lane; for 0 and 1 it is not a normal number.
+  OUTRIDER_INLINE Floats LoadPowers(const uint8_t* from) {
+    const Ints x = LoadU8(from);
+    const Ints normal = _mm512_slli_epi32(_mm512_sub_epi32(x, _mm512_set1_epi32(1)), 23);
+    const Ints tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), x);
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, _mm512_cmplt_epi32_mask(x, _mm512_set1_epi32(2)), tiny));
+  }
   OUTRIDER_INLINE Floats ToFloats(Ints x) { return _mm512_cvtepi32_ps(x); }
   OUTRIDER_INLINE Ints Round(Floats x) { return _mm512_cvtps_epi32(x); }
   OUTRIDER_INLINE Floats Add(Floats a, Floats b) { return _mm512_add_ps(a, b); }

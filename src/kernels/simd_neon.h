@@ -66,6 +66,12 @@ struct NeonDotprod {
   OUTRIDER_INLINE Floats LoadBrain(const uint16_t* from) {
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(from), 16));
   }
+  OUTRIDER_INLINE Floats LoadPowers(const uint8_t* from) {
+    const Ints x = LoadU8(from);
+    const Ints normal = vshlq_n_s32(vsubq_s32(x, vdupq_n_s32(1)), 23);
+    const Ints tiny = vshlq_s32(vdupq_n_s32(0x00200000), x);
+    return vreinterpretq_f32_s32(vbslq_s32(vcltq_s32(x, vdupq_n_s32(2)), tiny, normal));
+  }
   OUTRIDER_INLINE Floats ToFloats(Ints x) { return vcvtq_f32_s32(x); }
   OUTRIDER_INLINE Ints Round(Floats x) { return vcvtnq_s32_f32(x); }
   OUTRIDER_INLINE Floats Add(Floats a, Floats b) { return vaddq_f32(a, b); }
