@@ -12,12 +12,16 @@
 namespace outrider::kernels {
 namespace {
 
-// One block of each of the 16 rows of a tile.
+// One block of each of the 16 rows of a tile; zeros for the rows that the matrix does not have.
 template <typename Block>
 struct BlockRows {
   const Block* first;
   int64_t stride;  // blocks of a row
-  const Block& operator[](int row) const { return first[row * stride]; }
+  int64_t rows;
+  const Block& operator[](int row) const {
+    static constexpr Block kZeros{};
+    return row < rows ? first[row * stride] : kZeros;
+  }
 };
 
 void PackNibbles(int row, const uint8_t* values, uint8_t* to) {
@@ -262,7 +266,7 @@ void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
   const auto* source = static_cast<const Block*>(from);
   for (int64_t row = 0; row < rows; row += kTileRows) {
     for (int64_t b = 0; b < blocks; ++b, to += Layout::kBytes) {
-      PackBlock(BlockRows<Block>{source + row * blocks + b, blocks}, to);
+      PackBlock(BlockRows<Block>{source + row * blocks + b, blocks, rows - row}, to);
     }
   }
 }
@@ -310,17 +314,21 @@ bool HasLayout(ggml_type type) {
 }
 
 bool HasLayout(const ggml_tensor* weights) {
-  return HasLayout(weights->type) && weights->ne[1] % kTileRows == 0 &&
-         weights->ne[0] % ggml_blck_size(weights->type) == 0 && weights->ne[3] == 1 && ggml_is_contiguous(weights);
+  return HasLayout(weights->type) && weights->ne[0] % ggml_blck_size(weights->type) == 0 && weights->ne[3] == 1 &&
+         ggml_is_contiguous(weights);
 }
 
 size_t TileBytes(ggml_type type, int64_t row_values) {
   return kTileRows * ggml_row_size(type, row_values);
 }
 
+size_t MatrixBytes(ggml_type type, int64_t row_values, int64_t rows) {
+  return static_cast<size_t>(TilesOf(rows)) * TileBytes(type, row_values);
+}
+
 void Pack(ggml_type type, const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
   const TypeLayout* layout = FindLayout(type);
-  assert(layout != nullptr && rows % kTileRows == 0);
+  assert(layout != nullptr);
   layout->pack(from, rows, row_values, to);
 }
 

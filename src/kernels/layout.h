@@ -1,5 +1,6 @@
 // The layout of weights in memory for the kernels: tiles of 16 rows, each a sequence of blocks of 32 or 256 values. A
-// tile has as many bytes as its 16 rows have in the file. docs/KERNELS.md has pictures.
+// tile has as many bytes as its 16 rows have in the file; the last tile of a matrix may have rows that are all zeros.
+// docs/KERNELS.md has pictures.
 //
 // A *quad* is four neighbouring values of each of the 16 rows: 64 bytes once decoded, row by row, which is what the
 // instruction VPDPBUSD multiplies with four values of the activations. The 8 quads of 32 values follow one another.
@@ -79,10 +80,13 @@ std::span<const ggml_type> TypesWithLayout();
 bool HasLayout(ggml_type type);
 bool HasLayout(const ggml_tensor* weights);
 
+constexpr int64_t TilesOf(int64_t rows) {
+  return (rows + kTileRows - 1) / kTileRows;
+}
 size_t TileBytes(ggml_type type, int64_t row_values);
+size_t MatrixBytes(ggml_type type, int64_t row_values, int64_t rows);  // of all its tiles
 
-// Packs `rows` rows of `row_values` values, which lie one after the other as in the file, into tiles. `rows` is a
-// multiple of 16.
+// Packs a matrix of `rows` rows of `row_values` values, which lie one after the other as in the file, into tiles.
 void Pack(ggml_type type, const void* from, int64_t rows, int64_t row_values, uint8_t* to);
 
 }  // namespace outrider::kernels

@@ -33,6 +33,12 @@ struct Product {
   int64_t columns;
 };
 
+// Matrix `i` of those that lie one after the other in tiles.
+const uint8_t* MatrixOf(const ggml_tensor* weights, int64_t i) {
+  return static_cast<const uint8_t*>(weights->data) +
+         static_cast<size_t>(i) * MatrixBytes(weights->type, weights->ne[0], weights->ne[1]);
+}
+
 // MUL_MAT: columns in their order in memory. Each plane of columns is multiplied with one matrix. If there are fewer
 // matrices than planes, several consecutive planes have the same matrix; a single matrix is used for all planes.
 class EqualShares {
@@ -44,7 +50,7 @@ class EqualShares {
   }
   Product ProductOf(int64_t p) const {
     const int64_t share = ggml_nrows(op_->src[1]) / products();
-    return {RowOf<const uint8_t>(op_->src[0], 0, p % op_->src[0]->ne[2], 0), p * share, share};
+    return {MatrixOf(op_->src[0], p % op_->src[0]->ne[2]), p * share, share};
   }
   const float* In(int64_t column) const { return Row<const float>(op_->src[1], column); }
   float* Out(int64_t column) const { return Row<float>(op_, column); }
@@ -68,7 +74,7 @@ class ByExpert {
       : op_(op), choices_(choices), starts_(starts) {}
   int64_t products() const { return op_->src[0]->ne[2]; }
   Product ProductOf(int64_t expert) const {
-    return {RowOf<const uint8_t>(op_->src[0], 0, expert, 0), starts_[expert], starts_[expert + 1] - starts_[expert]};
+    return {MatrixOf(op_->src[0], expert), starts_[expert], starts_[expert + 1] - starts_[expert]};
   }
   const float* In(int64_t c) const {
     return RowOf<const float>(op_->src[1], choices_[c].slot % op_->src[1]->ne[1], choices_[c].token, 0);
@@ -104,16 +110,24 @@ void Quantize(const MatmulKernels& kernels, const Product& product, int64_t bloc
 }
 
 template <typename Columns>
-void MultiplyTiles(const MatmulKernels& kernels, const Product& product, int64_t blocks, const Columns& columns,
-                   const uint8_t* panels, int64_t first_tile, int64_t last_tile) {
+void MultiplyTiles(const MatmulKernels& kernels, const Product& product, int64_t blocks, int64_t rows,
+                   const Columns& columns, const uint8_t* panels, int64_t first_tile, int64_t last_tile) {
   const size_t tile_bytes = TileBytes(kernels.type, blocks * kernels.block_values);
   for (int64_t tile = first_tile; tile < last_tile; ++tile) {
     const uint8_t* weights = product.weights + static_cast<size_t>(tile) * tile_bytes;
     for (int64_t first = 0; first < product.columns;) {
       const int width = PanelWidth(kernels, first, product.columns);
-      float* out[kMaxPanelColumns];
-      for (int c = 0; c < width; ++c) out[c] = columns.Out(product.first_column + first + c) + tile * kTileRows;
-      kernels.multiply[width](weights, blocks, panels + PanelBytes(kernels, blocks, product.first_column + first), out);
+      // The last tile may have more rows than the result: then these are computed elsewhere, and the others copied.
+      const int64_t rows_here = std::min<int64_t>(kTileRows, rows - tile * kTileRows);
+      float whole[kMaxPanelColumns][kTileRows];
+      float *out[kMaxPanelColumns], *computed[kMaxPanelColumns];
+      for (int c = 0; c < width; ++c) {
+        out[c] = columns.Out(product.first_column + first + c) + tile * kTileRows;
+        computed[c] = rows_here == kTileRows ? out[c] : whole[c];
+      }
+      kernels.multiply[width](weights, blocks, panels + PanelBytes(kernels, blocks, product.first_column + first),
+                              computed);
+      for (int c = 0; c < width && rows_here < kTileRows; ++c) std::copy_n(whole[c], rows_here, out[c]);
       first += width;
     }
   }
@@ -123,7 +137,7 @@ template <typename Columns>
 void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params, const ggml_tensor* op,
                  const Columns& columns, uint8_t* panels) {
   const ggml_tensor* w = op->src[0];
-  const int64_t blocks = w->ne[0] / kernels.block_values, tiles = w->ne[1] / kTileRows;
+  const int64_t blocks = w->ne[0] / kernels.block_values, tiles = TilesOf(w->ne[1]);
   for (int64_t p = 0; p < columns.products(); ++p) {
     Quantize(kernels, columns.ProductOf(p), blocks, columns, panels, params->ith, params->nth);
   }
@@ -134,7 +148,7 @@ void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params
   for (int64_t chunk = params->ith; chunk < chunks * columns.products();
        chunk = ggml_threadpool_chunk_add(params->threadpool, 1)) {
     const int64_t first = chunk % chunks * step;
-    MultiplyTiles(kernels, columns.ProductOf(chunk / chunks), blocks, columns, panels, first,
+    MultiplyTiles(kernels, columns.ProductOf(chunk / chunks), blocks, w->ne[1], columns, panels, first,
                   std::min(tiles, first + step));
   }
 }
