@@ -11,7 +11,7 @@
 namespace outrider::kernels {
 namespace {
 
-constexpr int64_t kChunksPerThread = 8;
+constexpr int64_t kChunksPerThread = 8, kChunksPerThreadOfMany = 24;
 
 // The number of columns of the panel that starts at column `first` of `columns`: as many as the kernels can take, and
 // never 9 to 15.
@@ -68,13 +68,19 @@ struct Choice {
   int32_t slot;  // which of the token's experts
   int32_t token;
 };
+struct Expert {
+  int32_t index, first_choice;
+};
+// Experts that somebody chose, in the order in which they lie in memory; the one after the last has the number of
+// choices.
 class ByExpert {
  public:
-  ByExpert(const ggml_tensor* op, const Choice* choices, const int32_t* starts)
-      : op_(op), choices_(choices), starts_(starts) {}
-  int64_t products() const { return op_->src[0]->ne[2]; }
-  Product ProductOf(int64_t expert) const {
-    return {MatrixOf(op_->src[0], expert), starts_[expert], starts_[expert + 1] - starts_[expert]};
+  ByExpert(const ggml_tensor* op, const Choice* choices, const Expert* experts, int32_t chosen)
+      : op_(op), choices_(choices), experts_(experts), chosen_(chosen) {}
+  int64_t products() const { return chosen_; }
+  Product ProductOf(int64_t i) const {
+    return {MatrixOf(op_->src[0], experts_[i].index), experts_[i].first_choice,
+            experts_[i + 1].first_choice - experts_[i].first_choice};
   }
   const float* In(int64_t c) const {
     return RowOf<const float>(op_->src[1], choices_[c].slot % op_->src[1]->ne[1], choices_[c].token, 0);
@@ -84,7 +90,8 @@ class ByExpert {
  private:
   const ggml_tensor* op_;
   const Choice* choices_;
-  const int32_t* starts_;
+  const Expert* experts_;
+  int32_t chosen_;
 };
 
 // Quantises one thread's share of the columns of a product.
@@ -143,9 +150,13 @@ void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params
   }
   if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
   ggml_barrier(params->threadpool);
-  const int64_t wanted = kChunksPerThread * params->nth, step = std::max<int64_t>(1, (tiles + wanted - 1) / wanted);
+  // A thread takes some tiles of one matrix at a time. Matrices of a mixture are small, so several make one thread's
+  // share, and small pieces at the end let all threads end together.
+  const int64_t products = columns.products(), all_tiles = tiles * products;
+  const int64_t wanted = (products > 1 ? kChunksPerThreadOfMany : kChunksPerThread) * params->nth;
+  const int64_t step = std::clamp<int64_t>((all_tiles + wanted - 1) / wanted, 1, tiles);
   const int64_t chunks = (tiles + step - 1) / step;  // of a matrix
-  for (int64_t chunk = params->ith; chunk < chunks * columns.products();
+  for (int64_t chunk = params->ith; chunk < chunks * products;
        chunk = ggml_threadpool_chunk_add(params->threadpool, 1)) {
     const int64_t first = chunk % chunks * step;
     MultiplyTiles(kernels, columns.ProductOf(chunk / chunks), blocks, w->ne[1], columns, panels, first,
@@ -153,48 +164,58 @@ void MultiplyAll(const MatmulKernels& kernels, const ggml_compute_params* params
   }
 }
 
-// Work memory of MUL_MAT_ID: the choices ordered by expert, then the index where each expert's choices begin, then the
-// panels.
+// Work memory of MUL_MAT_ID: the choices ordered by expert, then the experts that were chosen and their number, then
+// the panels.
 struct ExpertWork {
   int64_t experts, pairs;
-  size_t starts_at, panels_at;
+  size_t experts_at, chosen_at, panels_at;
   explicit ExpertWork(const ggml_tensor* op)
       : experts(op->src[0]->ne[2]), pairs(op->src[2]->ne[0] * op->src[2]->ne[1]) {
-    starts_at = InLines(static_cast<size_t>(pairs) * sizeof(Choice));
-    panels_at = starts_at + InLines(static_cast<size_t>(experts + 1) * sizeof(int32_t));
+    experts_at = InLines(static_cast<size_t>(pairs) * sizeof(Choice));
+    chosen_at = experts_at + static_cast<size_t>(experts + 1) * sizeof(Expert);
+    panels_at = InLines(chosen_at + sizeof(int32_t));
   }
 };
 
-void OrderByExpert(const ggml_tensor* ids, int64_t experts, Choice* choices, int32_t* starts) {
+// Returns how many experts were chosen.
+int32_t OrderByExpert(const ggml_tensor* ids, int64_t all, Choice* choices, Expert* experts) {
   const auto expert_of = [&](int64_t slot, int64_t token) {
     int32_t expert;
     std::memcpy(&expert, RowOf<const char>(ids, token, 0, 0) + slot * static_cast<int64_t>(ids->nb[0]), sizeof expert);
-    GGML_ASSERT(expert >= 0 && expert < experts);
+    GGML_ASSERT(expert >= 0 && expert < all);
     return expert;
   };
-  std::fill_n(starts, experts + 1, 0);
+  for (int64_t e = 0; e <= all; ++e) experts[e] = {static_cast<int32_t>(e), 0};
   for (int64_t token = 0; token < ids->ne[1]; ++token) {
-    for (int64_t slot = 0; slot < ids->ne[0]; ++slot) ++starts[expert_of(slot, token) + 1];
+    for (int64_t slot = 0; slot < ids->ne[0]; ++slot) ++experts[expert_of(slot, token) + 1].first_choice;
   }
-  for (int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
+  for (int64_t e = 0; e < all; ++e) experts[e + 1].first_choice += experts[e].first_choice;
   for (int64_t token = 0; token < ids->ne[1]; ++token) {
     for (int64_t slot = 0; slot < ids->ne[0]; ++slot) {
-      // While expert e is filled, starts[e] moves to the start of e + 1; the loop below moves all of them back.
-      choices[starts[expert_of(slot, token)]++] = {static_cast<int32_t>(slot), static_cast<int32_t>(token)};
+      // While expert e is filled, its first choice moves to that of e + 1; the loop below moves all of them back.
+      const int32_t at = experts[expert_of(slot, token)].first_choice++;
+      choices[at] = {static_cast<int32_t>(slot), static_cast<int32_t>(token)};
     }
   }
-  for (int64_t e = experts; e > 0; --e) starts[e] = starts[e - 1];
-  starts[0] = 0;
+  for (int64_t e = all; e > 0; --e) experts[e].first_choice = experts[e - 1].first_choice;
+  experts[0].first_choice = 0;
+  int32_t chosen = 0;
+  for (int64_t e = 0; e < all; ++e) {
+    if (experts[e + 1].first_choice > experts[e].first_choice) experts[chosen++] = experts[e];
+  }
+  experts[chosen] = experts[all];
+  return chosen;
 }
 
 void MultiplyByExperts(const MatmulKernels& kernels, const ggml_compute_params* params, ggml_tensor* op) {
   const ExpertWork work(op);
   uint8_t* memory = FirstLine(params->wdata);
   auto* choices = reinterpret_cast<Choice*>(memory);
-  auto* starts = reinterpret_cast<int32_t*>(memory + work.starts_at);
-  if (params->ith == 0) OrderByExpert(op->src[2], work.experts, choices, starts);
+  auto* experts = reinterpret_cast<Expert*>(memory + work.experts_at);
+  auto* chosen = reinterpret_cast<int32_t*>(memory + work.chosen_at);
+  if (params->ith == 0) *chosen = OrderByExpert(op->src[2], work.experts, choices, experts);
   ggml_barrier(params->threadpool);
-  MultiplyAll(kernels, params, op, ByExpert(op, choices, starts), memory + work.panels_at);
+  MultiplyAll(kernels, params, op, ByExpert(op, choices, experts, *chosen), memory + work.panels_at);
 }
 
 }  // namespace
