@@ -259,6 +259,18 @@ void PackBlock(const BlockRows<block_q2_K>& rows, uint8_t* to) {
   }
 }
 
+template <typename T>
+struct FloatValues {
+  T values[32];
+};
+
+template <typename T>
+void PackBlock(const BlockRows<FloatValues<T>>& rows, uint8_t* to) {
+  for (int r = 0; r < kTileRows; ++r) {
+    for (int i = 0; i < 32; ++i) std::memcpy(to + (i * kTileRows + r) * sizeof(T), &rows[r].values[i], sizeof(T));
+  }
+}
+
 template <typename Block, typename Layout, int64_t kBlockValues>
 void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
   static_assert(Layout::kBytes == kTileRows * sizeof(Block), "a tile is as large as its rows");
@@ -273,23 +285,27 @@ void PackAll(const void* from, int64_t rows, int64_t row_values, uint8_t* to) {
 
 struct TypeLayout {
   ggml_type type;
+  int64_t block_values;
   void (*pack)(const void* from, int64_t rows, int64_t row_values, uint8_t* to);
 };
 
 constexpr TypeLayout kLayouts[] = {
-    {GGML_TYPE_Q4_0, PackAll<block_q4_0, Q4_0Block, QK4_0>},
-    {GGML_TYPE_Q4_1, PackAll<block_q4_1, Q4_1Block, QK4_1>},
-    {GGML_TYPE_Q8_0, PackAll<block_q8_0, Q8_0Block, QK8_0>},
-    {GGML_TYPE_IQ4_NL, PackAll<block_iq4_nl, Iq4NlBlock, QK4_NL>},
-    {GGML_TYPE_Q5_0, PackAll<block_q5_0, Q5_0Block, QK5_0>},
-    {GGML_TYPE_Q5_1, PackAll<block_q5_1, Q5_1Block, QK5_1>},
-    {GGML_TYPE_MXFP4, PackAll<block_mxfp4, Mxfp4Block, QK_MXFP4>},
-    {GGML_TYPE_IQ4_XS, PackAll<block_iq4_xs, Iq4XsBlock, QK_K>},
-    {GGML_TYPE_Q2_K, PackAll<block_q2_K, Q2KBlock, QK_K>},
-    {GGML_TYPE_Q3_K, PackAll<block_q3_K, Q3KBlock, QK_K>},
-    {GGML_TYPE_Q4_K, PackAll<block_q4_K, Q4KBlock, QK_K>},
-    {GGML_TYPE_Q5_K, PackAll<block_q5_K, Q5KBlock, QK_K>},
-    {GGML_TYPE_Q6_K, PackAll<block_q6_K, Q6KBlock, QK_K>},
+    {GGML_TYPE_Q4_0, QK4_0, PackAll<block_q4_0, Q4_0Block, QK4_0>},
+    {GGML_TYPE_Q4_1, QK4_1, PackAll<block_q4_1, Q4_1Block, QK4_1>},
+    {GGML_TYPE_Q8_0, QK8_0, PackAll<block_q8_0, Q8_0Block, QK8_0>},
+    {GGML_TYPE_IQ4_NL, QK4_NL, PackAll<block_iq4_nl, Iq4NlBlock, QK4_NL>},
+    {GGML_TYPE_Q5_0, QK5_0, PackAll<block_q5_0, Q5_0Block, QK5_0>},
+    {GGML_TYPE_Q5_1, QK5_1, PackAll<block_q5_1, Q5_1Block, QK5_1>},
+    {GGML_TYPE_MXFP4, QK_MXFP4, PackAll<block_mxfp4, Mxfp4Block, QK_MXFP4>},
+    {GGML_TYPE_IQ4_XS, QK_K, PackAll<block_iq4_xs, Iq4XsBlock, QK_K>},
+    {GGML_TYPE_Q2_K, QK_K, PackAll<block_q2_K, Q2KBlock, QK_K>},
+    {GGML_TYPE_Q3_K, QK_K, PackAll<block_q3_K, Q3KBlock, QK_K>},
+    {GGML_TYPE_Q4_K, QK_K, PackAll<block_q4_K, Q4KBlock, QK_K>},
+    {GGML_TYPE_Q5_K, QK_K, PackAll<block_q5_K, Q5KBlock, QK_K>},
+    {GGML_TYPE_F32, 32, PackAll<FloatValues<float>, FloatBlock<4>, 32>},
+    {GGML_TYPE_F16, 32, PackAll<FloatValues<uint16_t>, FloatBlock<2>, 32>},
+    {GGML_TYPE_BF16, 32, PackAll<FloatValues<uint16_t>, FloatBlock<2>, 32>},
+    {GGML_TYPE_Q6_K, QK_K, PackAll<block_q6_K, Q6KBlock, QK_K>},
 };
 
 const TypeLayout* FindLayout(ggml_type type) {
@@ -314,8 +330,16 @@ bool HasLayout(ggml_type type) {
 }
 
 bool HasLayout(const ggml_tensor* weights) {
-  return HasLayout(weights->type) && weights->ne[0] % ggml_blck_size(weights->type) == 0 && weights->ne[3] == 1 &&
-         ggml_is_contiguous(weights);
+  const TypeLayout* layout = FindLayout(weights->type);
+  // RWKV-6 takes this one apart.
+  if (layout == nullptr || std::strstr(weights->name, "time_mix_w2") != nullptr) return false;
+  return weights->ne[0] % layout->block_values == 0 && weights->ne[3] == 1 && ggml_is_contiguous(weights);
+}
+
+int64_t BlockValues(ggml_type type) {
+  const TypeLayout* layout = FindLayout(type);
+  assert(layout != nullptr);
+  return layout->block_values;
 }
 
 size_t TileBytes(ggml_type type, int64_t row_values) {

@@ -72,6 +72,11 @@ struct Q2KBlock {
   static constexpr size_t kScale = 0, kMin = 32, kParts = 64,  // part p at 16·p: the scale low, the min high
       kLowBits = 320, kBytes = 1344;
 };
+// 32 values as they are, value by value: each of 16 rows.
+template <size_t kValueBytes>
+struct FloatBlock {
+  static constexpr size_t kValues = 0, kBytes = 32 * kTileRows * kValueBytes;
+};
 
 // All types that have a layout. Each instruction set has kernels for all of them (kMatmulKernels in matmul.h).
 std::span<const ggml_type> TypesWithLayout();
@@ -83,6 +88,7 @@ bool HasLayout(const ggml_tensor* weights);
 constexpr int64_t TilesOf(int64_t rows) {
   return (rows + kTileRows - 1) / kTileRows;
 }
+int64_t BlockValues(ggml_type type);  // a row has a multiple of these
 size_t TileBytes(ggml_type type, int64_t row_values);
 size_t MatrixBytes(ggml_type type, int64_t row_values, int64_t rows);  // of all its tiles
 

@@ -623,6 +623,63 @@ struct FormatParts {
   }
 };
 
+// ---- weights that are floats: activations stay as they are ----
+
+template <typename S>
+struct FloatColumns {
+  static constexpr int kValues = 32;
+  static constexpr size_t kColumnBytes = kValues * sizeof(float);
+  const float* values;
+  FloatColumns(const uint8_t* block, int) : values(reinterpret_cast<const float*>(block)) {}
+};
+
+template <typename S, ggml_type kWeights>
+struct FormatFloats {
+  static constexpr ggml_type kType = kWeights;
+  static constexpr size_t kValueBytes = kType == GGML_TYPE_F32 ? 4 : 2;
+  using Layout = FloatBlock<kValueBytes>;
+  using Panel = FloatColumns<S>;
+  // Nothing is decoded, so that more accumulators fit into registers, and each is a chain that has to wait for itself.
+  static constexpr int kMaxColumns = S::kPanelColumns < 8 ? 8 : S::kPanelColumns;
+  template <int M>
+  struct Sums {
+    typename S::Floats sum[M];
+  };
+
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int, int column) {
+    __builtin_memcpy(block + Panel::kColumnBytes * static_cast<size_t>(column), x, Panel::kColumnBytes);
+  }
+
+  OUTRIDER_INLINE typename S::Floats Load(const uint8_t* from) {
+    if constexpr (kType == GGML_TYPE_F32) {
+      return S::Load(reinterpret_cast<const float*>(from));
+    } else if constexpr (kType == GGML_TYPE_F16) {
+      return S::LoadHalf(reinterpret_cast<const uint16_t*>(from));
+    } else {
+      return S::LoadBrain(reinterpret_cast<const uint16_t*>(from));
+    }
+  }
+
+  // Sums of 32 products are added up separately: this is more exact than one long chain, and the next block need not
+  // wait for this one.
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    typename S::Floats part[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) part[m] = S::ZeroFloats();
+#pragma GCC unroll 4
+    for (int i = 0; i < Panel::kValues; ++i) {
+      const auto w = Load(block + static_cast<size_t>(i * kTileRows + slice * S::kLanes) * kValueBytes);
+#pragma GCC unroll 16
+      for (int m = 0; m < M; ++m) {
+        part[m] = S::Fma(w, S::Broadcast(panel.values[m * Panel::kValues + i]), part[m]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) sums.sum[m] = S::Add(sums.sum[m], part[m]);
+  }
+};
+
 // ---- a tile times a panel ----
 
 template <typename S, typename Sums, int M>
@@ -712,6 +769,9 @@ inline constexpr MatmulKernels kMatmulKernels[] = {
     MatmulKernelsOf<S, FormatQ45K<S, false>>(),
     MatmulKernelsOf<S, FormatQ45K<S, true>>(),
     MatmulKernelsOf<S, FormatQ6K<S>>(),
+    MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_F32>>(),
+    MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_F16>>(),
+    MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_BF16>>(),
 };
 
 }  // namespace outrider::kernels

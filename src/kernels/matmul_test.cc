@@ -187,7 +187,7 @@ RC_GTEST_PROP(MatmulShapes, AnyShapeIsComputedByRowAndColumnAlone, ()) {
   RC_PRE(!sets.empty());
   UseInstructionSet(sets[*rc::gen::inRange<size_t>(0, sets.size())]);
   const ggml_type type = kTypes[*rc::gen::inRange<size_t>(0, std::size(kTypes))];
-  const int64_t row_values = ggml_blck_size(type) * *rc::gen::inRange<int64_t>(1, 9);
+  const int64_t row_values = BlockValues(type) * *rc::gen::inRange<int64_t>(1, 9);
   const int64_t rows = *rc::gen::inRange<int64_t>(1, 190), columns = *rc::gen::inRange<int64_t>(1, 70);
   const int threads = *rc::gen::inRange(1, 4);
   const Case product(type, row_values, rows, *rc::gen::arbitrary<unsigned>());

@@ -7,6 +7,7 @@
 #include <ggml.h>
 
 #include <cassert>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -33,6 +34,10 @@ inline std::vector<uint8_t> Quantized(ggml_type type, const std::vector<float>& 
 
 inline std::vector<float> Dequantized(ggml_type type, const std::vector<uint8_t>& bytes, int64_t values) {
   std::vector<float> floats(static_cast<size_t>(values));
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+    return floats;
+  }
   ggml_get_type_traits(type)->to_float(bytes.data(), floats.data(), values);
   return floats;
 }
