@@ -259,6 +259,98 @@ void PackBlock(const BlockRows<block_q2_K>& rows, uint8_t* to) {
   }
 }
 
+// Four signs of a row, or three and another bit.
+void PackSigns(int row, int quad, int signs, uint8_t* words) {
+  words[8 * quad + row / 2] |= static_cast<uint8_t>((signs & 15) << (4 * (row % 2)));
+}
+// The 7 signs of values 8·group to 8·group + 7, and a bit in the place of the eighth.
+void PackSevenSigns(int row, int group, uint32_t signs, uint32_t bit, uint8_t* words) {
+  PackSigns(row, 2 * group, static_cast<int>(signs & 15), words);
+  PackSigns(row, 2 * group + 1, static_cast<int>((signs >> 4 & 7) | (bit & 1) << 3), words);
+}
+void PackEightSigns(int row, int group, int signs, uint8_t* words) {
+  PackSigns(row, 2 * group, signs, words);
+  PackSigns(row, 2 * group + 1, signs >> 4, words);
+}
+// A scale of 4 bits of one of `parts` parts.
+void PackFourBitScale(int row, int part, int parts, int scale, uint8_t* to) {
+  to[16 * (part % (parts / 2)) + row] |= static_cast<uint8_t>(scale << (part < parts / 2 ? 0 : 4));
+}
+// What the XXS types have for 32 values: the signs of four groups, and a scale.
+void PackSignsAndScale(int row, int part, const void* from, uint8_t* words) {
+  uint32_t bits;
+  std::memcpy(&bits, from, sizeof bits);
+  for (int l = 0; l < 4; ++l) PackSevenSigns(row, 4 * part + l, bits >> (7 * l) & 127, bits >> (28 + l), words);
+}
+
+void PackBlock(const BlockRows<block_iq2_xxs>& rows, uint8_t* to) {
+  std::memset(to, 0, Iq2XxsBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Iq2XxsBlock::kScale + 2 * r, &rows[r].d, 2);
+    for (int p = 0; p < 8; ++p) {
+      uint8_t indices[4];
+      std::memcpy(indices, rows[r].qs + 4 * p, sizeof indices);
+      for (int l = 0; l < 4; ++l) to[Iq2XxsBlock::kIndices + 16 * (4 * p + l) + r] = indices[l];
+      PackSignsAndScale(r, p, rows[r].qs + 4 * p + 2, to + Iq2XxsBlock::kSigns);
+    }
+  }
+}
+
+void PackBlock(const BlockRows<block_iq2_xs>& rows, uint8_t* to) {
+  std::memset(to, 0, Iq2XsBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_iq2_xs& block = rows[r];
+    std::memcpy(to + Iq2XsBlock::kScale + 2 * r, &block.d, 2);
+    for (int group = 0; group < 32; ++group) {
+      const uint32_t bits = block.qs[group];
+      to[Iq2XsBlock::kIndices + 16 * group + r] = static_cast<uint8_t>(bits);
+      PackSevenSigns(r, group, bits >> 9, bits >> 8, to + Iq2XsBlock::kSigns);
+    }
+    for (int p = 0; p < 16; ++p) {
+      PackFourBitScale(r, p, 16, block.scales[p / 2] >> (4 * (p % 2)) & 15, to + Iq2XsBlock::kPartScales);
+    }
+  }
+}
+
+void PackBlock(const BlockRows<block_iq2_s>& rows, uint8_t* to) {
+  std::memset(to, 0, Iq2SBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_iq2_s& block = rows[r];
+    std::memcpy(to + Iq2SBlock::kScale + 2 * r, &block.d, 2);
+    for (int group = 0; group < 32; ++group) {
+      to[Iq2SBlock::kIndices + 16 * group + r] = block.qs[group];
+      PackEightSigns(r, group, block.qs[32 + group], to + Iq2SBlock::kSigns);
+    }
+    for (int p = 0; p < 8; ++p) to[Iq2SBlock::kUpperBits + 16 * p + r] = block.qh[p];
+    for (int p = 0; p < 16; ++p) {
+      PackFourBitScale(r, p, 16, block.scales[p / 2] >> (4 * (p % 2)) & 15, to + Iq2SBlock::kPartScales);
+    }
+  }
+}
+
+void PackBlock(const BlockRows<block_iq3_xxs>& rows, uint8_t* to) {
+  std::memset(to, 0, Iq3XxsBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    std::memcpy(to + Iq3XxsBlock::kScale + 2 * r, &rows[r].d, 2);
+    for (int quad = 0; quad < 64; ++quad) to[Iq3XxsBlock::kIndices + 16 * quad + r] = rows[r].qs[quad];
+    for (int p = 0; p < 8; ++p) PackSignsAndScale(r, p, rows[r].qs + 64 + 4 * p, to + Iq3XxsBlock::kSigns);
+  }
+}
+
+void PackBlock(const BlockRows<block_iq3_s>& rows, uint8_t* to) {
+  std::memset(to, 0, Iq3SBlock::kBytes);
+  for (int r = 0; r < kTileRows; ++r) {
+    const block_iq3_s& block = rows[r];
+    std::memcpy(to + Iq3SBlock::kScale + 2 * r, &block.d, 2);
+    for (int quad = 0; quad < 64; ++quad) to[Iq3SBlock::kIndices + 16 * quad + r] = block.qs[quad];
+    for (int group = 0; group < 32; ++group) PackEightSigns(r, group, block.signs[group], to + Iq3SBlock::kSigns);
+    for (int p = 0; p < 8; ++p) {
+      to[Iq3SBlock::kUpperBits + 16 * p + r] = block.qh[p];
+      PackFourBitScale(r, p, 8, block.scales[p / 2] >> (4 * (p % 2)) & 15, to + Iq3SBlock::kPartScales);
+    }
+  }
+}
+
 template <typename T>
 struct FloatValues {
   T values[32];
@@ -302,6 +394,11 @@ constexpr TypeLayout kLayouts[] = {
     {GGML_TYPE_Q3_K, QK_K, PackAll<block_q3_K, Q3KBlock, QK_K>},
     {GGML_TYPE_Q4_K, QK_K, PackAll<block_q4_K, Q4KBlock, QK_K>},
     {GGML_TYPE_Q5_K, QK_K, PackAll<block_q5_K, Q5KBlock, QK_K>},
+    {GGML_TYPE_IQ2_XXS, QK_K, PackAll<block_iq2_xxs, Iq2XxsBlock, QK_K>},
+    {GGML_TYPE_IQ2_XS, QK_K, PackAll<block_iq2_xs, Iq2XsBlock, QK_K>},
+    {GGML_TYPE_IQ2_S, QK_K, PackAll<block_iq2_s, Iq2SBlock, QK_K>},
+    {GGML_TYPE_IQ3_XXS, QK_K, PackAll<block_iq3_xxs, Iq3XxsBlock, QK_K>},
+    {GGML_TYPE_IQ3_S, QK_K, PackAll<block_iq3_s, Iq3SBlock, QK_K>},
     {GGML_TYPE_F32, 32, PackAll<FloatValues<float>, FloatBlock<4>, 32>},
     {GGML_TYPE_F16, 32, PackAll<FloatValues<uint16_t>, FloatBlock<2>, 32>},
     {GGML_TYPE_BF16, 32, PackAll<FloatValues<uint16_t>, FloatBlock<2>, 32>},

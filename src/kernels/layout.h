@@ -72,6 +72,28 @@ struct Q2KBlock {
   static constexpr size_t kScale = 0, kMin = 32, kParts = 64,  // part p at 16·p: the scale low, the min high
       kLowBits = 320, kBytes = 1344;
 };
+// Types with grids (grids.h): four or eight values are an index, with a sign for each value. A *sign word* is the 64
+// signs of a quad, from row 0 on. Where signs of eight values are 7 bits in the file (the eighth makes their number
+// even), the second of their sign words has three signs of each row and a bit of something else: the scale (*XXS: bit l
+// of it for eighth values 8·l of a part of 32) or the index (IQ2_XS: its ninth bit). Scales of 4 bits, a byte for two
+// parts: the part of the first half of the block low, that of the second half high. Upper bits: a byte of each row for
+// 32 values, as in the file.
+struct Iq2XxsBlock {
+  static constexpr size_t kScale = 0, kSigns = 32, kIndices = 544, kBytes = 1056;
+};
+struct Iq2XsBlock {
+  static constexpr size_t kScale = 0, kPartScales = 32, kSigns = 160, kIndices = 672, kBytes = 1184;
+};
+struct Iq2SBlock {
+  static constexpr size_t kScale = 0, kPartScales = 32, kUpperBits = 160, kSigns = 288, kIndices = 800, kBytes = 1312;
+};
+struct Iq3XxsBlock {
+  static constexpr size_t kScale = 0, kSigns = 32, kIndices = 544, kBytes = 1568;
+};
+struct Iq3SBlock {
+  static constexpr size_t kScale = 0, kPartScales = 32, kUpperBits = 96, kSigns = 224, kIndices = 736, kBytes = 1760;
+};
+
 // 32 values as they are, value by value: each of 16 rows.
 template <size_t kValueBytes>
 struct FloatBlock {

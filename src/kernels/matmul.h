@@ -8,6 +8,7 @@
 
 #include <type_traits>
 
+#include "kernels/grids.h"
 #include "kernels/kernel_set.h"
 #include "kernels/layout.h"
 
@@ -461,19 +462,25 @@ OUTRIDER_INLINE void UnpackSixBitScales(const uint8_t* nibbles, const uint8_t* u
   }
 }
 
-// They differ in how the values of a part are decoded (kPart of the half of 128 values that begins at part `first`),
-// and in their scales and mins.
+// They differ in how the values of a part are decoded (part kPart of a half of 128 values), and in what is unpacked for
+// the whole block before: scales, and perhaps mins or signs.
+template <int kParts>
+struct PartScales {
+  alignas(64) int8_t scales[kParts * kTileRows];
+};
+
 struct Iq4XsWeights {
   using Layout = Iq4XsBlock;
   static constexpr ggml_type kType = GGML_TYPE_IQ4_XS;
   static constexpr int kParts = 8, kOffset = 128;
   static constexpr bool kSmall = false;
-  OUTRIDER_INLINE void Unpack(const uint8_t* block, int8_t* scales, uint8_t*) {
-    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, scales);
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, parts.scales);
   }
   template <typename S, int kPart>
-  OUTRIDER_INLINE void Load(const uint8_t* block, int half, typename S::Bytes (&w)[8]) {
-    LoadNibbles<S>(block + Layout::kNibbles + (half * 4 + kPart) * 4 * kQuadBytes, w);
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles + (half * 4 + kPart) * 4 * kQuadBytes + slice * S::kLanes * 4, w);
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kIq4NlPlus128, w[j]);
   }
@@ -484,13 +491,15 @@ struct Q3KWeights {
   static constexpr ggml_type kType = GGML_TYPE_Q3_K;
   static constexpr int kParts = 16, kOffset = 4;
   static constexpr bool kSmall = true;
-  OUTRIDER_INLINE void Unpack(const uint8_t* block, int8_t* scales, uint8_t*) {
-    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, scales);
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, parts.scales);
   }
   template <typename S, int kPart>
-  OUTRIDER_INLINE void Load(const uint8_t* block, int half, typename S::Bytes (&w)[4]) {
-    const uint8_t* low = block + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes;
-    const uint8_t* third = block + Layout::kThirdBits + half * 4 * kQuadBytes;
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[4]) {
+    const uint8_t* at = block + slice * S::kLanes * 4;
+    const uint8_t* low = at + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes;
+    const uint8_t* third = at + Layout::kThirdBits + half * 4 * kQuadBytes;
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       w[j] = S::Or(S::template Field<kPart % 4 * 2, 2, 0>(S::LoadBytes(low + j * kQuadBytes)),
@@ -504,18 +513,217 @@ struct Q2KWeights {
   static constexpr ggml_type kType = GGML_TYPE_Q2_K;
   static constexpr int kParts = 16, kOffset = 0;
   static constexpr bool kSmall = true;
-  OUTRIDER_INLINE void Unpack(const uint8_t* block, int8_t* scales, uint8_t* mins) {
+  struct Parts : PartScales<kParts> {
+    alignas(64) uint8_t mins[kParts * kTileRows];
+  };
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
     for (int i = 0; i < kParts * kTileRows; ++i) {
       const uint8_t both = block[Layout::kParts + static_cast<size_t>(i)];
-      scales[i] = static_cast<int8_t>(both & 15);
-      mins[i] = both >> 4;
+      parts.scales[i] = static_cast<int8_t>(both & 15);
+      parts.mins[i] = both >> 4;
     }
   }
   template <typename S, int kPart>
-  OUTRIDER_INLINE void Load(const uint8_t* block, int half, typename S::Bytes (&w)[4]) {
-    const uint8_t* low = block + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes;
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[4]) {
+    const uint8_t* low = block + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes + slice * S::kLanes * 4;
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) w[j] = S::template Field<kPart % 4 * 2, 2, 0>(S::LoadBytes(low + j * kQuadBytes));
+  }
+};
+
+// Scales 1 + 2·x of 4 bits each.
+template <int kParts>
+OUTRIDER_INLINE void UnpackFourBitScales(const uint8_t* from, int8_t* scales) {
+  constexpr int kHalf = kParts / 2 * kTileRows;
+  for (int i = 0; i < kHalf; ++i) {
+    scales[i] = static_cast<int8_t>(1 + 2 * (from[i] & 15));
+    scales[kHalf + i] = static_cast<int8_t>(1 + 2 * (from[i] >> 4));
+  }
+}
+
+// The 16 nibbles of `x` as bytes.
+OUTRIDER_INLINE void StoreNibbles(uint64_t x, uint64_t (&bytes)[2]) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half, x >>= 32) {
+    uint64_t wide = x & 0xFFFFFFFFU;
+    wide = (wide | wide << 16) & 0x0000FFFF0000FFFFU;
+    wide = (wide | wide << 8) & 0x00FF00FF00FF00FFU;
+    bytes[half] = (wide | wide << 4) & 0x0F0F0F0F0F0F0F0FU;
+  }
+}
+
+// The sign words of a group of eight values of which the file has 7 signs: makes the number of set signs even. Returns
+// the bits that were in the place of the eighth sign, as nibbles of 0 or 1.
+OUTRIDER_INLINE uint64_t CompleteSigns(const uint8_t* from, uint64_t* signs) {
+  uint64_t both[2];
+  __builtin_memcpy(both, from, sizeof both);
+  const uint64_t three = both[1] & 0x7777777777777777U;
+  uint64_t odd = both[0] ^ three;
+  odd ^= odd >> 2;
+  odd ^= odd >> 1;
+  signs[0] = both[0];
+  signs[1] = three | (odd & 0x1111111111111111U) << 3;
+  return both[1] >> 3 & 0x1111111111111111U;
+}
+
+// Of the XXS types: all signs, and the scales that are between them.
+struct SignsAndScales : PartScales<8> {
+  uint64_t signs[64];
+
+  OUTRIDER_INLINE void Unpack(const uint8_t* words, SignsAndScales& parts) {
+    for (int part = 0; part < 8; ++part) {
+      uint64_t scales = 0;
+#pragma GCC unroll 4
+      for (int l = 0; l < 4; ++l) {
+        const int quad = 8 * part + 2 * l;
+        scales |= CompleteSigns(words + 8 * quad, parts.signs + quad) << l;
+      }
+      uint64_t bytes[2];
+      StoreNibbles(scales, bytes);
+      for (uint64_t& eight : bytes) eight = 2 * eight + 0x0101010101010101U;
+      __builtin_memcpy(parts.scales + part * kTileRows, bytes, sizeof bytes);
+    }
+  }
+};
+
+// Four entries of a grid at these indices: quads, with signs.
+template <typename S>
+OUTRIDER_INLINE typename S::Bytes SignedQuad(const uint32_t* grid, typename S::Ints index, const uint8_t* sign_words,
+                                             int quad, int slice) {
+  return S::NegateAround64(S::template Gather<1>(grid, index), sign_words + 8 * quad + slice * S::kLanes / 2);
+}
+template <typename S>
+OUTRIDER_INLINE void SignedPair(const uint32_t* grid, typename S::Ints index, const uint8_t* sign_words, int quad,
+                                int slice, typename S::Bytes* w) {
+  const uint8_t* signs = sign_words + 8 * quad + slice * S::kLanes / 2;
+  w[0] = S::NegateAround64(S::template Gather<2>(grid, index), signs);
+  w[1] = S::NegateAround64(S::template Gather<2>(grid + 1, index), signs + 8);
+}
+
+struct Iq3XxsWeights {
+  using Layout = Iq3XxsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ3_XXS;
+  static constexpr int kParts = 8, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.25f;
+  using Parts = SignsAndScales;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) { Parts::Unpack(block + Layout::kSigns, parts); }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts& parts, typename S::Bytes (&w)[8]) {
+    const uint8_t* indices = block + Layout::kIndices + slice * S::kLanes;
+    const int first = (half * 4 + kPart) * 8;
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) {
+      w[j] = SignedQuad<S>(kIq3XxsGrid.entries, S::LoadU8(indices + 16 * (first + j)),
+                           reinterpret_cast<const uint8_t*>(parts.signs), first + j, slice);
+    }
+  }
+};
+
+struct Iq3SWeights {
+  using Layout = Iq3SBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ3_S;
+  static constexpr int kParts = 8, kOffset = 64;
+  static constexpr bool kSmall = true;
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackFourBitScales<kParts>(block + Layout::kPartScales, parts.scales);
+  }
+  template <typename S, int kQuad>
+  OUTRIDER_INLINE typename S::Bytes Quad(const uint8_t* block, int slice, int part, typename S::Ints upper) {
+    const int quad = part * 8 + kQuad;
+    const auto low = S::LoadU8(block + Layout::kIndices + 16 * quad + slice * S::kLanes);
+    return SignedQuad<S>(kIq3SGrid.entries, S::Or(low, S::template UpperBits<kQuad, 1>(upper)), block + Layout::kSigns,
+                         quad, slice);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[8]) {
+    const int part = half * 4 + kPart;
+    const auto upper = S::LoadU8(block + Layout::kUpperBits + 16 * part + slice * S::kLanes);
+    w[0] = Quad<S, 0>(block, slice, part, upper);
+    w[1] = Quad<S, 1>(block, slice, part, upper);
+    w[2] = Quad<S, 2>(block, slice, part, upper);
+    w[3] = Quad<S, 3>(block, slice, part, upper);
+    w[4] = Quad<S, 4>(block, slice, part, upper);
+    w[5] = Quad<S, 5>(block, slice, part, upper);
+    w[6] = Quad<S, 6>(block, slice, part, upper);
+    w[7] = Quad<S, 7>(block, slice, part, upper);
+  }
+};
+
+struct Iq2XxsWeights {
+  using Layout = Iq2XxsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ2_XXS;
+  static constexpr int kParts = 8, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.125f;
+  using Parts = SignsAndScales;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) { Parts::Unpack(block + Layout::kSigns, parts); }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts& parts, typename S::Bytes (&w)[8]) {
+    const uint8_t* indices = block + Layout::kIndices + slice * S::kLanes;
+    const int first = (half * 4 + kPart) * 4;
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) {
+      SignedPair<S>(kIq2XxsGrid.entries, S::LoadU8(indices + 16 * (first + l)),
+                    reinterpret_cast<const uint8_t*>(parts.signs), 2 * (first + l), slice, w + 2 * l);
+    }
+  }
+};
+
+struct Iq2XsWeights {
+  using Layout = Iq2XsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ2_XS;
+  static constexpr int kParts = 16, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.125f;
+  struct Parts : PartScales<kParts> {
+    uint64_t signs[64];
+    uint64_t ninth_bits[32][2];  // of the indices: [group of eight values][row], a byte each
+  };
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackFourBitScales<kParts>(block + Layout::kPartScales, parts.scales);
+    for (int group = 0; group < 32; ++group) {
+      StoreNibbles(CompleteSigns(block + Layout::kSigns + 16 * group, parts.signs + 2 * group),
+                   parts.ninth_bits[group]);
+    }
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts& parts, typename S::Bytes (&w)[4]) {
+    const uint8_t* indices = block + Layout::kIndices + slice * S::kLanes;
+    const int first = (half * 8 + kPart) * 2;
+#pragma GCC unroll 2
+    for (int l = 0; l < 2; ++l) {
+      const auto upper = S::LoadU8(reinterpret_cast<const uint8_t*>(parts.ninth_bits[first + l]) + slice * S::kLanes);
+      SignedPair<S>(kIq2XsGrid.entries,
+                    S::Or(S::LoadU8(indices + 16 * (first + l)), S::template UpperBits<0, 1>(upper)),
+                    reinterpret_cast<const uint8_t*>(parts.signs), 2 * (first + l), slice, w + 2 * l);
+    }
+  }
+};
+
+struct Iq2SWeights {
+  using Layout = Iq2SBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ2_S;
+  static constexpr int kParts = 16, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.125f;
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackFourBitScales<kParts>(block + Layout::kPartScales, parts.scales);
+  }
+  template <typename S, int kGroupOf32>
+  OUTRIDER_INLINE void Pair(const uint8_t* block, int slice, int group, typename S::Ints upper, typename S::Bytes* w) {
+    const auto low = S::LoadU8(block + Layout::kIndices + 16 * group + slice * S::kLanes);
+    SignedPair<S>(kIq2SGrid.entries, S::Or(low, S::template UpperBits<2 * kGroupOf32, 2>(upper)),
+                  block + Layout::kSigns, 2 * group, slice, w);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[4]) {
+    const int group = (half * 8 + kPart) * 2;
+    const auto upper = S::LoadU8(block + Layout::kUpperBits + 16 * (group / 4) + slice * S::kLanes);
+    Pair<S, kPart % 2 * 2>(block, slice, group, upper, w);
+    Pair<S, kPart % 2 * 2 + 1>(block, slice, group + 1, upper, w + 2);
   }
 };
 
@@ -555,12 +763,12 @@ struct FormatParts {
   }
 
   template <int kPart, int M>
-  OUTRIDER_INLINE void AddPart(const uint8_t* block, int half, int slice, const int8_t* scales, const Panel& panel,
-                               typename S::Floats (&dots)[M]) {
+  OUTRIDER_INLINE void AddPart(const uint8_t* block, int half, int slice, const typename Weights::Parts& parts,
+                               const Panel& panel, typename S::Floats (&dots)[M]) {
     typename S::Bytes w[kQuads];
-    Weights::template Load<S, kPart>(block + slice * S::kLanes * 4, half, w);
+    Weights::template Load<S, kPart>(block, slice, half, parts, w);
     const int part = half * (kParts / 2) + kPart;
-    const auto scale = S::ToFloats(S::LoadI8(scales + part * kTileRows + slice * S::kLanes));
+    const auto scale = S::ToFloats(S::LoadI8(parts.scales + part * kTileRows + slice * S::kLanes));
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) {
       auto dot =
@@ -576,30 +784,30 @@ struct FormatParts {
 
   template <int M>
   OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
-    alignas(64) int8_t scales[kParts * kTileRows];
-    alignas(64) uint8_t mins[kHasMins ? kParts * kTileRows : 1];
-    Weights::Unpack(block, scales, mins);
+    typename Weights::Parts parts;
+    Weights::Unpack(block, parts);
     typename S::Floats dots[M];
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) dots[m] = S::ZeroFloats();
     for (int half = 0; half < 2; ++half) {
-      AddPart<0, M>(block, half, slice, scales, panel, dots);
-      AddPart<1, M>(block, half, slice, scales, panel, dots);
-      AddPart<2, M>(block, half, slice, scales, panel, dots);
-      AddPart<3, M>(block, half, slice, scales, panel, dots);
+      AddPart<0, M>(block, half, slice, parts, panel, dots);
+      AddPart<1, M>(block, half, slice, parts, panel, dots);
+      AddPart<2, M>(block, half, slice, parts, panel, dots);
+      AddPart<3, M>(block, half, slice, parts, panel, dots);
       if constexpr (kParts == 16) {
-        AddPart<4, M>(block, half, slice, scales, panel, dots);
-        AddPart<5, M>(block, half, slice, scales, panel, dots);
-        AddPart<6, M>(block, half, slice, scales, panel, dots);
-        AddPart<7, M>(block, half, slice, scales, panel, dots);
+        AddPart<4, M>(block, half, slice, parts, panel, dots);
+        AddPart<5, M>(block, half, slice, parts, panel, dots);
+        AddPart<6, M>(block, half, slice, parts, panel, dots);
+        AddPart<7, M>(block, half, slice, parts, panel, dots);
       }
     }
-    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScale) + slice * S::kLanes);
+    auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScale) + slice * S::kLanes);
+    if constexpr (requires { Weights::kUnit; }) scale = S::Multiply(scale, S::Broadcast(Weights::kUnit));
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) {
       sums.sum[m] = S::Fma(dots[m], S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.sum[m]);
     }
-    if constexpr (kHasMins) SubtractMins<M>(block, slice, mins, panel, sums);
+    if constexpr (kHasMins) SubtractMins<M>(block, slice, parts.mins, panel, sums);
   }
 
   template <int M>
@@ -769,6 +977,11 @@ inline constexpr MatmulKernels kMatmulKernels[] = {
     MatmulKernelsOf<S, FormatQ45K<S, false>>(),
     MatmulKernelsOf<S, FormatQ45K<S, true>>(),
     MatmulKernelsOf<S, FormatQ6K<S>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq2XxsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq2XsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq2SWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq3XxsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq3SWeights>>(),
     MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_F32>>(),
     MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_F16>>(),
     MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_BF16>>(),
