@@ -98,8 +98,7 @@ class Products {
   Products(ggml_backend_buffer_type_t where, ggml_type type, int64_t row_values, int64_t rows, int threads)
       : backend_(ggml_backend_cpu_init()), row_values_(row_values) {
     ggml_backend_cpu_set_n_threads(backend_, threads);
-    const std::vector<float> values = RandomFloats(static_cast<size_t>(row_values * rows), 1, 0.05f);
-    const std::vector<uint8_t> weights = Quantized(type, values, row_values);
+    const std::vector<uint8_t> weights = AnyWeights(type, row_values * rows, 1);
     copies_ = std::max<size_t>(1, kLeastBytes / weights.size());
     context_ = ggml_init({(copies_ + 64) * ggml_tensor_overhead() * 40 + (1 << 20), nullptr, true});
     for (size_t i = 0; i < copies_; ++i) weights_.push_back(ggml_new_tensor_2d(context_, type, row_values, rows));
@@ -156,10 +155,10 @@ class Products {
 };
 
 void CompareProducts(const Options& options) {
-  const std::vector<int> widths = {1, 2, 3, 4, 5, 6, 8, 12, 16, 64};
+  const std::vector<int> widths = {1, 2, 3, 4, 5, 6, 8, 12, 16, 64, 256};
   for (ggml_type type : options.types) {
     for (const auto& [row_values, rows] : options.shapes) {
-      if (row_values % ggml_blck_size(type) != 0) continue;
+      if (row_values % BlockValues(type) != 0) continue;
       ggml_backend_buffer_type_t place = GgmlBufferType(type, row_values, rows);
       Products ggml(place, type, row_values, rows, options.threads);
       Products ours(BufferType(), type, row_values, rows, options.threads);

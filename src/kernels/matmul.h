@@ -8,6 +8,7 @@
 
 #include <type_traits>
 
+#include "kernels/grids.h"
 #include "kernels/kernel_set.h"
 #include "kernels/layout.h"
 
@@ -98,6 +99,43 @@ struct Q4_1Weights {
   }
 };
 
+template <typename S>
+OUTRIDER_INLINE void AddFifthBits(const uint8_t* from, typename S::Bytes (&w)[8]) {
+  const auto bits = S::LoadBytes(from);
+  w[0] = S::Or(w[0], S::template Field<0, 1, 4>(bits));
+  w[1] = S::Or(w[1], S::template Field<1, 1, 4>(bits));
+  w[2] = S::Or(w[2], S::template Field<2, 1, 4>(bits));
+  w[3] = S::Or(w[3], S::template Field<3, 1, 4>(bits));
+  w[4] = S::Or(w[4], S::template Field<4, 1, 4>(bits));
+  w[5] = S::Or(w[5], S::template Field<5, 1, 4>(bits));
+  w[6] = S::Or(w[6], S::template Field<6, 1, 4>(bits));
+  w[7] = S::Or(w[7], S::template Field<7, 1, 4>(bits));
+}
+
+struct Q5_0Weights {
+  using Layout = Q5_0Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q5_0;
+  static constexpr int kOffset = 16;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+    AddFifthBits<S>(block + Layout::kFifthBits, w);
+  }
+};
+
+struct Q5_1Weights {
+  using Layout = Q5_1Block;
+  static constexpr ggml_type kType = GGML_TYPE_Q5_1;
+  static constexpr int kOffset = 0;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+    AddFifthBits<S>(block + Layout::kFifthBits, w);
+  }
+};
+
 struct Q8_0Weights {
   using Layout = Q8_0Block;
   static constexpr ggml_type kType = GGML_TYPE_Q8_0;
@@ -124,6 +162,30 @@ struct Iq4NlWeights {
     for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kIq4NlPlus128, w[j]);
   }
 };
+
+inline constexpr uint8_t kMxfp4Plus12[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+
+struct Mxfp4Weights {
+  using Layout = Mxfp4Block;
+  static constexpr ggml_type kType = GGML_TYPE_MXFP4;
+  static constexpr int kOffset = 12;
+  static constexpr bool kSmall = true;
+  template <typename S>
+  OUTRIDER_INLINE void Load(const uint8_t* block, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles, w);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kMxfp4Plus12, w[j]);
+  }
+};
+
+template <typename S, typename Layout>
+OUTRIDER_INLINE typename S::Floats LoadScales(const uint8_t* block, int slice) {
+  if constexpr (requires { Layout::kExponents; }) {
+    return S::LoadPowers(block + Layout::kExponents + slice * S::kLanes);
+  } else {
+    return S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScales) + slice * S::kLanes);
+  }
+}
 
 template <typename S, typename Weights>
 struct Format32 {
@@ -153,7 +215,7 @@ struct Format32 {
   OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
     typename S::Bytes w[8];
     Weights::template Load<S>(block + slice * S::kLanes * 4, w);
-    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScales) + slice * S::kLanes);
+    const auto scale = LoadScales<S, Layout>(block, slice);
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) {
       auto dot = kHasMins ? S::Zero() : S::Broadcast(panel.sums[m]);
@@ -385,6 +447,447 @@ struct FormatQ6K {
   }
 };
 
+// ---- formats of 256 values in parts with scales of their own, which are small integers ----
+
+// Scales of 6 bits with 32 added, a byte each: [part][row].
+template <int kBytes>
+OUTRIDER_INLINE void UnpackSixBitScales(const uint8_t* nibbles, const uint8_t* upper, int8_t* scales) {
+  constexpr int kQuarter = kBytes / 4;
+  for (int i = 0; i < kQuarter; ++i) {
+    const uint8_t first = nibbles[i], second = nibbles[kQuarter + i], bits = upper[i];
+    scales[i] = static_cast<int8_t>(((first & 15) | (bits & 3) << 4) - 32);
+    scales[kQuarter + i] = static_cast<int8_t>(((second & 15) | (bits & 12) << 2) - 32);
+    scales[2 * kQuarter + i] = static_cast<int8_t>((first >> 4 | (bits & 48)) - 32);
+    scales[3 * kQuarter + i] = static_cast<int8_t>((second >> 4 | (bits >> 2 & 48)) - 32);
+  }
+}
+
+// They differ in how the values of a part are decoded (part kPart of a half of 128 values), and in what is unpacked for
+// the whole block before: scales, and perhaps mins or signs.
+template <int kParts>
+struct PartScales {
+  alignas(64) int8_t scales[kParts * kTileRows];
+};
+
+struct Iq4XsWeights {
+  using Layout = Iq4XsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ4_XS;
+  static constexpr int kParts = 8, kOffset = 128;
+  static constexpr bool kSmall = false;
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, parts.scales);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[8]) {
+    LoadNibbles<S>(block + Layout::kNibbles + (half * 4 + kPart) * 4 * kQuadBytes + slice * S::kLanes * 4, w);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) w[j] = S::Lookup(kIq4NlPlus128, w[j]);
+  }
+};
+
+struct Q3KWeights {
+  using Layout = Q3KBlock;
+  static constexpr ggml_type kType = GGML_TYPE_Q3_K;
+  static constexpr int kParts = 16, kOffset = 4;
+  static constexpr bool kSmall = true;
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackSixBitScales<kParts * kTileRows>(block + Layout::kPartNibbles, block + Layout::kPartUpperBits, parts.scales);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[4]) {
+    const uint8_t* at = block + slice * S::kLanes * 4;
+    const uint8_t* low = at + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes;
+    const uint8_t* third = at + Layout::kThirdBits + half * 4 * kQuadBytes;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      w[j] = S::Or(S::template Field<kPart % 4 * 2, 2, 0>(S::LoadBytes(low + j * kQuadBytes)),
+                   S::template Field<kPart, 1, 2>(S::LoadBytes(third + j * kQuadBytes)));
+    }
+  }
+};
+
+struct Q2KWeights {
+  using Layout = Q2KBlock;
+  static constexpr ggml_type kType = GGML_TYPE_Q2_K;
+  static constexpr int kParts = 16, kOffset = 0;
+  static constexpr bool kSmall = true;
+  struct Parts : PartScales<kParts> {
+    alignas(64) uint8_t mins[kParts * kTileRows];
+  };
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    for (int i = 0; i < kParts * kTileRows; ++i) {
+      const uint8_t both = block[Layout::kParts + static_cast<size_t>(i)];
+      parts.scales[i] = static_cast<int8_t>(both & 15);
+      parts.mins[i] = both >> 4;
+    }
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[4]) {
+    const uint8_t* low = block + Layout::kLowBits + (half * 2 + kPart / 4) * 4 * kQuadBytes + slice * S::kLanes * 4;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) w[j] = S::template Field<kPart % 4 * 2, 2, 0>(S::LoadBytes(low + j * kQuadBytes));
+  }
+};
+
+// Scales 1 + 2·x of 4 bits each.
+template <int kParts>
+OUTRIDER_INLINE void UnpackFourBitScales(const uint8_t* from, int8_t* scales) {
+  constexpr int kHalf = kParts / 2 * kTileRows;
+  for (int i = 0; i < kHalf; ++i) {
+    scales[i] = static_cast<int8_t>(1 + 2 * (from[i] & 15));
+    scales[kHalf + i] = static_cast<int8_t>(1 + 2 * (from[i] >> 4));
+  }
+}
+
+// The 16 nibbles of `x` as bytes.
+OUTRIDER_INLINE void StoreNibbles(uint64_t x, uint64_t (&bytes)[2]) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half, x >>= 32) {
+    uint64_t wide = x & 0xFFFFFFFFU;
+    wide = (wide | wide << 16) & 0x0000FFFF0000FFFFU;
+    wide = (wide | wide << 8) & 0x00FF00FF00FF00FFU;
+    bytes[half] = (wide | wide << 4) & 0x0F0F0F0F0F0F0F0FU;
+  }
+}
+
+// The sign words of a group of eight values of which the file has 7 signs: makes the number of set signs even. Returns
+// the bits that were in the place of the eighth sign, as nibbles of 0 or 1.
+OUTRIDER_INLINE uint64_t CompleteSigns(const uint8_t* from, uint64_t* signs) {
+  uint64_t both[2];
+  __builtin_memcpy(both, from, sizeof both);
+  const uint64_t three = both[1] & 0x7777777777777777U;
+  uint64_t odd = both[0] ^ three;
+  odd ^= odd >> 2;
+  odd ^= odd >> 1;
+  signs[0] = both[0];
+  signs[1] = three | (odd & 0x1111111111111111U) << 3;
+  return both[1] >> 3 & 0x1111111111111111U;
+}
+
+// Of the XXS types: all signs, and the scales that are between them.
+struct SignsAndScales : PartScales<8> {
+  uint64_t signs[64];
+
+  OUTRIDER_INLINE void Unpack(const uint8_t* words, SignsAndScales& parts) {
+    for (int part = 0; part < 8; ++part) {
+      uint64_t scales = 0;
+#pragma GCC unroll 4
+      for (int l = 0; l < 4; ++l) {
+        const int quad = 8 * part + 2 * l;
+        scales |= CompleteSigns(words + 8 * quad, parts.signs + quad) << l;
+      }
+      uint64_t bytes[2];
+      StoreNibbles(scales, bytes);
+      for (uint64_t& eight : bytes) eight = 2 * eight + 0x0101010101010101U;
+      __builtin_memcpy(parts.scales + part * kTileRows, bytes, sizeof bytes);
+    }
+  }
+};
+
+// Four entries of a grid at these indices: quads, with signs.
+template <typename S>
+OUTRIDER_INLINE typename S::Bytes SignedQuad(const uint32_t* grid, typename S::Ints index, const uint8_t* sign_words,
+                                             int quad, int slice) {
+  return S::NegateAround64(S::template Gather<1>(grid, index), sign_words + 8 * quad + slice * S::kLanes / 2);
+}
+template <typename S>
+OUTRIDER_INLINE void SignedPair(const uint32_t* grid, typename S::Ints index, const uint8_t* sign_words, int quad,
+                                int slice, typename S::Bytes* w) {
+  const uint8_t* signs = sign_words + 8 * quad + slice * S::kLanes / 2;
+  w[0] = S::NegateAround64(S::template Gather<2>(grid, index), signs);
+  w[1] = S::NegateAround64(S::template Gather<2>(grid + 1, index), signs + 8);
+}
+
+struct Iq3XxsWeights {
+  using Layout = Iq3XxsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ3_XXS;
+  static constexpr int kParts = 8, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.25f;
+  using Parts = SignsAndScales;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) { Parts::Unpack(block + Layout::kSigns, parts); }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts& parts, typename S::Bytes (&w)[8]) {
+    const uint8_t* indices = block + Layout::kIndices + slice * S::kLanes;
+    const int first = (half * 4 + kPart) * 8;
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) {
+      w[j] = SignedQuad<S>(kIq3XxsGrid.entries, S::LoadU8(indices + 16 * (first + j)),
+                           reinterpret_cast<const uint8_t*>(parts.signs), first + j, slice);
+    }
+  }
+};
+
+struct Iq3SWeights {
+  using Layout = Iq3SBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ3_S;
+  static constexpr int kParts = 8, kOffset = 64;
+  static constexpr bool kSmall = true;
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackFourBitScales<kParts>(block + Layout::kPartScales, parts.scales);
+  }
+  template <typename S, int kQuad>
+  OUTRIDER_INLINE typename S::Bytes Quad(const uint8_t* block, int slice, int part, typename S::Ints upper) {
+    const int quad = part * 8 + kQuad;
+    const auto low = S::LoadU8(block + Layout::kIndices + 16 * quad + slice * S::kLanes);
+    return SignedQuad<S>(kIq3SGrid.entries, S::Or(low, S::template UpperBits<kQuad, 1>(upper)), block + Layout::kSigns,
+                         quad, slice);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[8]) {
+    const int part = half * 4 + kPart;
+    const auto upper = S::LoadU8(block + Layout::kUpperBits + 16 * part + slice * S::kLanes);
+    w[0] = Quad<S, 0>(block, slice, part, upper);
+    w[1] = Quad<S, 1>(block, slice, part, upper);
+    w[2] = Quad<S, 2>(block, slice, part, upper);
+    w[3] = Quad<S, 3>(block, slice, part, upper);
+    w[4] = Quad<S, 4>(block, slice, part, upper);
+    w[5] = Quad<S, 5>(block, slice, part, upper);
+    w[6] = Quad<S, 6>(block, slice, part, upper);
+    w[7] = Quad<S, 7>(block, slice, part, upper);
+  }
+};
+
+struct Iq2XxsWeights {
+  using Layout = Iq2XxsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ2_XXS;
+  static constexpr int kParts = 8, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.125f;
+  using Parts = SignsAndScales;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) { Parts::Unpack(block + Layout::kSigns, parts); }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts& parts, typename S::Bytes (&w)[8]) {
+    const uint8_t* indices = block + Layout::kIndices + slice * S::kLanes;
+    const int first = (half * 4 + kPart) * 4;
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) {
+      SignedPair<S>(kIq2XxsGrid.entries, S::LoadU8(indices + 16 * (first + l)),
+                    reinterpret_cast<const uint8_t*>(parts.signs), 2 * (first + l), slice, w + 2 * l);
+    }
+  }
+};
+
+struct Iq2XsWeights {
+  using Layout = Iq2XsBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ2_XS;
+  static constexpr int kParts = 16, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.125f;
+  struct Parts : PartScales<kParts> {
+    uint64_t signs[64];
+    uint64_t ninth_bits[32][2];  // of the indices: [group of eight values][row], a byte each
+  };
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackFourBitScales<kParts>(block + Layout::kPartScales, parts.scales);
+    for (int group = 0; group < 32; ++group) {
+      StoreNibbles(CompleteSigns(block + Layout::kSigns + 16 * group, parts.signs + 2 * group),
+                   parts.ninth_bits[group]);
+    }
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts& parts, typename S::Bytes (&w)[4]) {
+    const uint8_t* indices = block + Layout::kIndices + slice * S::kLanes;
+    const int first = (half * 8 + kPart) * 2;
+#pragma GCC unroll 2
+    for (int l = 0; l < 2; ++l) {
+      const auto upper = S::LoadU8(reinterpret_cast<const uint8_t*>(parts.ninth_bits[first + l]) + slice * S::kLanes);
+      SignedPair<S>(kIq2XsGrid.entries,
+                    S::Or(S::LoadU8(indices + 16 * (first + l)), S::template UpperBits<0, 1>(upper)),
+                    reinterpret_cast<const uint8_t*>(parts.signs), 2 * (first + l), slice, w + 2 * l);
+    }
+  }
+};
+
+struct Iq2SWeights {
+  using Layout = Iq2SBlock;
+  static constexpr ggml_type kType = GGML_TYPE_IQ2_S;
+  static constexpr int kParts = 16, kOffset = 64;
+  static constexpr bool kSmall = true;
+  static constexpr float kUnit = 0.125f;
+  using Parts = PartScales<kParts>;
+  OUTRIDER_INLINE void Unpack(const uint8_t* block, Parts& parts) {
+    UnpackFourBitScales<kParts>(block + Layout::kPartScales, parts.scales);
+  }
+  template <typename S, int kGroupOf32>
+  OUTRIDER_INLINE void Pair(const uint8_t* block, int slice, int group, typename S::Ints upper, typename S::Bytes* w) {
+    const auto low = S::LoadU8(block + Layout::kIndices + 16 * group + slice * S::kLanes);
+    SignedPair<S>(kIq2SGrid.entries, S::Or(low, S::template UpperBits<2 * kGroupOf32, 2>(upper)),
+                  block + Layout::kSigns, 2 * group, slice, w);
+  }
+  template <typename S, int kPart>
+  OUTRIDER_INLINE void Load(const uint8_t* block, int slice, int half, const Parts&, typename S::Bytes (&w)[4]) {
+    const int group = (half * 8 + kPart) * 2;
+    const auto upper = S::LoadU8(block + Layout::kUpperBits + 16 * (group / 4) + slice * S::kLanes);
+    Pair<S, kPart % 2 * 2>(block, slice, group, upper, w);
+    Pair<S, kPart % 2 * 2 + 1>(block, slice, group + 1, upper, w + 2);
+  }
+};
+
+template <typename S, typename Weights>
+struct FormatParts {
+  using Layout = typename Weights::Layout;
+  static constexpr int kParts = Weights::kParts, kPartValues = 256 / kParts, kQuads = kPartValues / 4;
+  static constexpr bool kHasMins = requires { Layout::kMin; };
+  // The tail is the start values of the parts' integer sums or, for formats with mins, the sums of 16 values.
+  using Panel = Blocks256<S, kHasMins ? 32 : 4 * kParts>;
+  static constexpr ggml_type kType = Weights::kType;
+  static constexpr int kMaxColumns = S::kPanelColumns / 2;
+  struct NoMins {};
+  template <int M>
+  struct WithMins {
+    typename S::Floats mins[M];
+  };
+  template <int M>
+  struct Sums : std::conditional_t<kHasMins, WithMins<M>, NoMins> {
+    typename S::Floats sum[M];
+  };
+
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int columns, int column) {
+    int32_t sums[16];
+    Panel::Write(x, block, columns, column, sums);
+    uint8_t* tail = Panel::TailOf(block, columns, column);
+    if constexpr (kHasMins) {
+      for (int p = 0; p < 16; ++p) reinterpret_cast<int16_t*>(tail)[p] = static_cast<int16_t>(sums[p]);
+    } else {
+      constexpr uint32_t kOffset = Weights::kSmall || S::kOffsetDot ? Weights::kOffset : 0;
+      for (int p = 0; p < kParts; ++p) {
+        uint32_t sum = 0;
+        for (int i = 0; i < 16 / kParts; ++i) sum += static_cast<uint32_t>(sums[16 / kParts * p + i]);
+        reinterpret_cast<int32_t*>(tail)[p] = static_cast<int32_t>(0U - kOffset * sum);
+      }
+    }
+  }
+
+  template <int kPart, int M>
+  OUTRIDER_INLINE void AddPart(const uint8_t* block, int half, int slice, const typename Weights::Parts& parts,
+                               const Panel& panel, typename S::Floats (&dots)[M]) {
+    typename S::Bytes w[kQuads];
+    Weights::template Load<S, kPart>(block, slice, half, parts, w);
+    const int part = half * (kParts / 2) + kPart;
+    const auto scale = S::ToFloats(S::LoadI8(parts.scales + part * kTileRows + slice * S::kLanes));
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot =
+          kHasMins ? S::Zero() : S::Broadcast(reinterpret_cast<const int32_t*>(panel.tails + 4 * kParts * m)[part]);
+#pragma GCC unroll 8
+      for (int j = 0; j < kQuads; ++j) {
+        const int8_t* x = panel.values + m * 256 + part * kPartValues + 4 * j;
+        Weights::kSmall ? S::Dot(dot, w[j], x) : S::DotOffset(dot, w[j], x);
+      }
+      dots[m] = S::Fma(S::ToFloats(dot), scale, dots[m]);
+    }
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    typename Weights::Parts parts;
+    Weights::Unpack(block, parts);
+    typename S::Floats dots[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) dots[m] = S::ZeroFloats();
+    for (int half = 0; half < 2; ++half) {
+      AddPart<0, M>(block, half, slice, parts, panel, dots);
+      AddPart<1, M>(block, half, slice, parts, panel, dots);
+      AddPart<2, M>(block, half, slice, parts, panel, dots);
+      AddPart<3, M>(block, half, slice, parts, panel, dots);
+      if constexpr (kParts == 16) {
+        AddPart<4, M>(block, half, slice, parts, panel, dots);
+        AddPart<5, M>(block, half, slice, parts, panel, dots);
+        AddPart<6, M>(block, half, slice, parts, panel, dots);
+        AddPart<7, M>(block, half, slice, parts, panel, dots);
+      }
+    }
+    auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kScale) + slice * S::kLanes);
+    if constexpr (requires { Weights::kUnit; }) scale = S::Multiply(scale, S::Broadcast(Weights::kUnit));
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      sums.sum[m] = S::Fma(dots[m], S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.sum[m]);
+    }
+    if constexpr (kHasMins) SubtractMins<M>(block, slice, parts.mins, panel, sums);
+  }
+
+  template <int M>
+  OUTRIDER_INLINE void SubtractMins(const uint8_t* block, int slice, const uint8_t* mins, const Panel& panel,
+                                    Sums<M>& sums) {
+    typename S::Ints pairs[kParts / 2];
+#pragma GCC unroll 8
+    for (int p = 0; p < kParts / 2; ++p) {
+      const uint8_t* min = mins + 2 * p * kTileRows + slice * S::kLanes;
+      pairs[p] = S::PairsOf(S::LoadU8(min), S::LoadU8(min + kTileRows));
+    }
+    const auto scale = S::LoadHalf(reinterpret_cast<const uint16_t*>(block + Layout::kMin) + slice * S::kLanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      auto dot = S::Zero();
+      const auto* part_sums = reinterpret_cast<const int16_t*>(panel.tails + 32 * m);
+#pragma GCC unroll 8
+      for (int p = 0; p < kParts / 2; ++p) S::DotPairs(dot, pairs[p], part_sums + 2 * p);
+      sums.mins[m] = S::Fma(S::ToFloats(dot), S::Multiply(scale, S::Broadcast(panel.scales[m])), sums.mins[m]);
+    }
+  }
+};
+
+// ---- weights that are floats: activations stay as they are ----
+
+template <typename S>
+struct FloatColumns {
+  static constexpr int kValues = 32;
+  static constexpr size_t kColumnBytes = kValues * sizeof(float);
+  const float* values;
+  FloatColumns(const uint8_t* block, int) : values(reinterpret_cast<const float*>(block)) {}
+};
+
+template <typename S, ggml_type kWeights>
+struct FormatFloats {
+  static constexpr ggml_type kType = kWeights;
+  static constexpr size_t kValueBytes = kType == GGML_TYPE_F32 ? 4 : 2;
+  using Layout = FloatBlock<kValueBytes>;
+  using Panel = FloatColumns<S>;
+  // Nothing is decoded, so that more accumulators fit into registers, and each is a chain that has to wait for itself.
+  static constexpr int kMaxColumns = S::kPanelColumns < 8 ? 8 : S::kPanelColumns;
+  template <int M>
+  struct Sums {
+    typename S::Floats sum[M];
+  };
+
+  OUTRIDER_INLINE void Quantize(const float* x, uint8_t* block, int, int column) {
+    __builtin_memcpy(block + Panel::kColumnBytes * static_cast<size_t>(column), x, Panel::kColumnBytes);
+  }
+
+  OUTRIDER_INLINE typename S::Floats Load(const uint8_t* from) {
+    if constexpr (kType == GGML_TYPE_F32) {
+      return S::Load(reinterpret_cast<const float*>(from));
+    } else if constexpr (kType == GGML_TYPE_F16) {
+      return S::LoadHalf(reinterpret_cast<const uint16_t*>(from));
+    } else {
+      return S::LoadBrain(reinterpret_cast<const uint16_t*>(from));
+    }
+  }
+
+  // Sums of 32 products are added up separately: this is more exact than one long chain, and the next block need not
+  // wait for this one.
+  template <int M>
+  OUTRIDER_INLINE void AddBlock(const uint8_t* block, int slice, const Panel& panel, Sums<M>& sums) {
+    typename S::Floats part[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) part[m] = S::ZeroFloats();
+#pragma GCC unroll 4
+    for (int i = 0; i < Panel::kValues; ++i) {
+      const auto w = Load(block + static_cast<size_t>(i * kTileRows + slice * S::kLanes) * kValueBytes);
+#pragma GCC unroll 16
+      for (int m = 0; m < M; ++m) {
+        part[m] = S::Fma(w, S::Broadcast(panel.values[m * Panel::kValues + i]), part[m]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) sums.sum[m] = S::Add(sums.sum[m], part[m]);
+  }
+};
+
 // ---- a tile times a panel ----
 
 template <typename S, typename Sums, int M>
@@ -465,9 +968,23 @@ inline constexpr MatmulKernels kMatmulKernels[] = {
     MatmulKernelsOf<S, Format32<S, Q4_1Weights>>(),
     MatmulKernelsOf<S, Format32<S, Q8_0Weights>>(),
     MatmulKernelsOf<S, Format32<S, Iq4NlWeights>>(),
+    MatmulKernelsOf<S, Format32<S, Q5_0Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Q5_1Weights>>(),
+    MatmulKernelsOf<S, Format32<S, Mxfp4Weights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq4XsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Q2KWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Q3KWeights>>(),
     MatmulKernelsOf<S, FormatQ45K<S, false>>(),
     MatmulKernelsOf<S, FormatQ45K<S, true>>(),
     MatmulKernelsOf<S, FormatQ6K<S>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq2XxsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq2XsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq2SWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq3XxsWeights>>(),
+    MatmulKernelsOf<S, FormatParts<S, Iq3SWeights>>(),
+    MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_F32>>(),
+    MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_F16>>(),
+    MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_BF16>>(),
 };
 
 }  // namespace outrider::kernels

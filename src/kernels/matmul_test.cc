@@ -4,9 +4,11 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <span>
 #include <string_view>
 
@@ -36,6 +38,23 @@ class MatmulTest : public testing::TestWithParam<std::string> {
   void TearDown() override { UseInstructionSet(""); }
 };
 
+// Types with grids are slow to quantise, and quantised values would not have all bit patterns. Their blocks begin with
+// a scale of half precision.
+std::vector<uint8_t> WeightsOf(ggml_type type, const std::vector<float>& values, int64_t row_values) {
+  static constexpr ggml_type kWithGrids[] = {GGML_TYPE_IQ2_XXS, GGML_TYPE_IQ2_XS, GGML_TYPE_IQ2_S, GGML_TYPE_IQ3_XXS,
+                                             GGML_TYPE_IQ3_S};
+  if (std::ranges::count(kWithGrids, type) == 0) return Quantized(type, values, row_values);
+  const auto scale = [&values](size_t block) { return ggml_fp32_to_fp16(values[block * 256] / 256); };
+  std::vector<uint8_t> bytes(ggml_row_size(type, static_cast<int64_t>(values.size())));
+  std::mt19937 random(static_cast<unsigned>(values.size()) + std::bit_cast<unsigned>(values[0]));
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  for (size_t block = 0; block < values.size() / 256; ++block) {
+    const ggml_fp16_t d = scale(block);
+    std::memcpy(bytes.data() + block * ggml_type_size(type), &d, sizeof d);
+  }
+  return bytes;
+}
+
 struct Case {
   ggml_type type;
   int64_t row_values, rows;
@@ -45,7 +64,7 @@ struct Case {
       : type(of_type),
         row_values(n_row_values),
         rows(n_rows),
-        weights(Quantized(type, RandomFloats(static_cast<size_t>(row_values * rows), seed, scale), row_values)) {}
+        weights(WeightsOf(type, RandomFloats(static_cast<size_t>(row_values * rows), seed, scale), row_values)) {}
 
   std::vector<float> Ours(const std::vector<float>& x, int threads = 1) const {
     return MultiplyIn(BufferType(), type, weights, row_values, rows, x, threads);
@@ -77,6 +96,11 @@ double SquaredError(const std::vector<float>& values, const std::vector<double>&
   return error;
 }
 
+// What the rounding of float sums alone may make of it, for weights that are floats: 1e-7 of the size of the result.
+double Rounding(const std::vector<double>& exact) {
+  return 1e-14 * std::inner_product(exact.begin(), exact.end(), exact.begin(), 0.0);
+}
+
 bool SameBits(const float* a, const float* b, size_t n) {
   return std::memcmp(a, b, n * sizeof(float)) == 0;
 }
@@ -91,11 +115,12 @@ TEST(KernelSetTest, HasKernelsForEveryTypeWithALayout) {
 
 TEST_P(MatmulTest, IsAsCloseToTheExactProductAsGgml) {
   for (ggml_type type : kTypes) {
-    for (const auto& [row_values, rows] : std::vector<std::pair<int64_t, int64_t>>{{256, 16}, {768, 48}, {2816, 128}}) {
+    for (const auto& [row_values, rows] :
+         std::vector<std::pair<int64_t, int64_t>>{{256, 16}, {768, 48}, {512, 37}, {2816, 128}}) {
       const Case product(type, row_values, rows);
       const std::vector<float> x = RandomFloats(static_cast<size_t>(7 * row_values), 2);
       const std::vector<double> exact = product.Exact(x);
-      EXPECT_LE(SquaredError(product.Ours(x), exact), 1.02 * SquaredError(product.Ggml(x), exact) + 1e-12)
+      EXPECT_LE(SquaredError(product.Ours(x), exact), 1.02 * SquaredError(product.Ggml(x), exact) + Rounding(exact))
           << ggml_type_name(type) << " " << row_values << "x" << rows;
     }
   }
@@ -103,7 +128,7 @@ TEST_P(MatmulTest, IsAsCloseToTheExactProductAsGgml) {
 
 TEST_P(MatmulTest, AColumnDoesNotDependOnTheOthersNorOnThreads) {
   for (ggml_type type : kTypes) {
-    const Case product(type, 512, 96);
+    const Case product(type, 512, 91);
     const std::vector<float> x = RandomFloats(64 * 512, 3);
     std::vector<float> alone;
     for (size_t c = 0; c < 64; ++c) {
@@ -160,7 +185,8 @@ TEST_P(MatmulTest, TakesZerosAndExtremes) {
       const double own = SquaredError(ours, exact), ggml = SquaredError(product.Ggml(x), exact);
       EXPECT_TRUE(std::isfinite(own)) << ggml_type_name(type) << " x " << scale;
       // Where ggml's half-precision sums overflow, ours do not.
-      EXPECT_TRUE(std::isnan(ggml) || own <= 1.1 * ggml + 1e-30) << ggml_type_name(type) << " x " << scale;
+      EXPECT_TRUE(std::isnan(ggml) || own <= 1.1 * ggml + Rounding(exact) + 1e-30)
+          << ggml_type_name(type) << " x " << scale;
     }
   }
 }
@@ -186,8 +212,8 @@ RC_GTEST_PROP(MatmulShapes, AnyShapeIsComputedByRowAndColumnAlone, ()) {
   RC_PRE(!sets.empty());
   UseInstructionSet(sets[*rc::gen::inRange<size_t>(0, sets.size())]);
   const ggml_type type = kTypes[*rc::gen::inRange<size_t>(0, std::size(kTypes))];
-  const int64_t row_values = ggml_blck_size(type) * *rc::gen::inRange<int64_t>(1, 9);
-  const int64_t rows = kTileRows * *rc::gen::inRange<int64_t>(1, 12), columns = *rc::gen::inRange<int64_t>(1, 70);
+  const int64_t row_values = BlockValues(type) * *rc::gen::inRange<int64_t>(1, 9);
+  const int64_t rows = *rc::gen::inRange<int64_t>(1, 190), columns = *rc::gen::inRange<int64_t>(1, 70);
   const int threads = *rc::gen::inRange(1, 4);
   const Case product(type, row_values, rows, *rc::gen::arbitrary<unsigned>());
   const std::vector<float> x = RandomFloats(static_cast<size_t>(columns * row_values), *rc::gen::arbitrary<unsigned>());
@@ -205,11 +231,11 @@ RC_GTEST_PROP(MatmulShapes, AnyShapeIsComputedByRowAndColumnAlone, ()) {
 
 // A mixture: each token goes to some experts, whose rows are those of a plain product with their matrix.
 TEST_P(MatmulTest, ExpertsGiveTheRowsOfTheirMatrices) {
-  constexpr int64_t kExperts = 5, kUsed = 2, kTokens = 19, kIn = 256, kOut = 32;
+  constexpr int64_t kExperts = 5, kUsed = 2, kTokens = 19, kIn = 256, kOut = 40;
   for (ggml_type type : kTypes) {
     for (const bool own_input : {false, true}) {  // each expert of a token its own input, or all the same
       const int64_t inputs = own_input ? kUsed : 1;
-      const std::vector<uint8_t> weights = Quantized(type, RandomFloats(kExperts * kOut * kIn, 8), kIn);
+      const std::vector<uint8_t> weights = WeightsOf(type, RandomFloats(kExperts * kOut * kIn, 8), kIn);
       const std::vector<float> x = RandomFloats(static_cast<size_t>(kTokens * inputs * kIn), 9);
       // As models have them: the first of the experts in order of preference, so with gaps between tokens.
       std::vector<int32_t> ids, order;
@@ -247,11 +273,11 @@ TEST_P(MatmulTest, ExpertsGiveTheRowsOfTheirMatrices) {
 
 // Columns of several planes, with gaps between them; a matrix for each plane, or one for all.
 TEST_P(MatmulTest, ColumnsMayLieAnywhereAndHaveMatricesOfTheirOwn) {
-  constexpr int64_t kIn = 256, kOut = 48, kColumns = 5, kPlanes = 4, kStreams = 3;
+  constexpr int64_t kIn = 256, kOut = 50, kColumns = 5, kPlanes = 4, kStreams = 3;
   for (ggml_type type : kTypes) {
     for (const int64_t matrices : {1, 2, 4}) {
       const std::vector<uint8_t> weights =
-          Quantized(type, RandomFloats(static_cast<size_t>(matrices * kOut * kIn), 8), kIn);
+          WeightsOf(type, RandomFloats(static_cast<size_t>(matrices * kOut * kIn), 8), kIn);
       const std::vector<float> x = RandomFloats(2 * kIn * kColumns * kPlanes * kStreams, 9);
       Operation operation(2);
       ggml_context* context = operation.context();

@@ -7,6 +7,7 @@
 #include <ggml.h>
 
 #include <cassert>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -31,8 +32,21 @@ inline std::vector<uint8_t> Quantized(ggml_type type, const std::vector<float>& 
   return bytes;
 }
 
+// Weights of the given type for which no floats are quantised: any bits, but scales that are finite, as any bytes below
+// 64 are, whatever part of a block they are in.
+inline std::vector<uint8_t> AnyWeights(ggml_type type, int64_t values, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<uint8_t> bytes(ggml_row_size(type, values));
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random() % 64);
+  return bytes;
+}
+
 inline std::vector<float> Dequantized(ggml_type type, const std::vector<uint8_t>& bytes, int64_t values) {
   std::vector<float> floats(static_cast<size_t>(values));
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+    return floats;
+  }
   ggml_get_type_traits(type)->to_float(bytes.data(), floats.data(), values);
   return floats;
 }

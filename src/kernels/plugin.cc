@@ -106,6 +106,11 @@ size_t Alignment(ggml_backend_buffer_type_t) {
   return 64;
 }
 
+size_t AllocSize(ggml_backend_buffer_type_t, const ggml_tensor* tensor) {
+  if (!HasLayout(tensor)) return ggml_nbytes(tensor);
+  return static_cast<size_t>(tensor->ne[2]) * MatrixBytes(tensor->type, tensor->ne[0], tensor->ne[1]);
+}
+
 ggml_status InitTensor(ggml_backend_buffer_t, ggml_tensor* tensor) {
   if (const ggml_tensor* whole = tensor->view_src; whole != nullptr) {
     tensor->extra = whole->extra;
@@ -125,7 +130,11 @@ void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, siz
     return;
   }
   GGML_ASSERT(offset == 0 && size == ggml_nbytes(tensor));
-  Pack(tensor->type, data, ggml_nrows(tensor), tensor->ne[0], to);
+  const size_t matrix_bytes = MatrixBytes(tensor->type, tensor->ne[0], tensor->ne[1]);
+  for (int64_t matrix = 0; matrix < tensor->ne[2]; ++matrix, to += matrix_bytes) {
+    const auto* from = static_cast<const uint8_t*>(data) + matrix * static_cast<int64_t>(tensor->nb[2]);
+    Pack(tensor->type, from, tensor->ne[1], tensor->ne[0], to);
+  }
 }
 
 void GetTensor(ggml_backend_buffer_t, const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
@@ -166,7 +175,7 @@ bool UseInstructionSet(std::string_view name) {
 
 ggml_backend_buffer_type_t BufferType() {
   static Plugin plugin;
-  static ggml_backend_buffer_type type = {{Name, Allocate, Alignment, nullptr, nullptr, nullptr},
+  static ggml_backend_buffer_type type = {{Name, Allocate, Alignment, nullptr, AllocSize, nullptr},
                                           ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0),
                                           &plugin};
   return &type;

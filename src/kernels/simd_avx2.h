@@ -48,6 +48,23 @@ struct Avx2 {
   OUTRIDER_INLINE Ints LoadU16(const uint16_t* from) {
     return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
+  template <int kShift, int kWidth>
+  OUTRIDER_INLINE Ints UpperBits(Ints x) {
+    return _mm256_and_si256(_mm256_slli_epi32(x, 8 - kShift), _mm256_set1_epi32(((1 << kWidth) - 1) << 8));
+  }
+  template <int kStride>
+  OUTRIDER_INLINE Bytes Gather(const uint32_t* table, Ints index) {
+    return _mm256_i32gather_epi32(reinterpret_cast<const int*>(table), index, 4 * kStride);
+  }
+  OUTRIDER_INLINE Bytes NegateAround64(Bytes x, const uint8_t* signs) {
+    int32_t bits;
+    __builtin_memcpy(&bits, signs, sizeof bits);
+    const __m256i byte_of = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit_of = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201U));
+    const __m256i spread = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte_of), bit_of);
+    const __m256i where = _mm256_cmpeq_epi8(spread, bit_of);
+    return _mm256_blendv_epi8(x, _mm256_sub_epi8(_mm256_set1_epi8(-128), x), where);
+  }
   OUTRIDER_INLINE Ints PairsOf(Ints low, Ints high) { return _mm256_or_si256(low, _mm256_slli_epi32(high, 16)); }
   OUTRIDER_INLINE Ints MultiplyAdd(Ints a, Ints b, Ints c) { return _mm256_add_epi32(_mm256_mullo_epi32(a, b), c); }
 
@@ -76,6 +93,12 @@ struct Avx2 {
   }
   OUTRIDER_INLINE Floats LoadBrain(const uint16_t* from) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(LoadU16(from), 16));
+  }
+  OUTRIDER_INLINE Floats LoadPowers(const uint8_t* from) {
+    const Ints x = LoadU8(from);
+    const Ints normal = _mm256_slli_epi32(_mm256_sub_epi32(x, _mm256_set1_epi32(1)), 23);
+    const Ints tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), x);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(tiny, normal, _mm256_cmpgt_epi32(x, _mm256_set1_epi32(1))));
   }
   OUTRIDER_INLINE Floats ToFloats(Ints x) { return _mm256_cvtepi32_ps(x); }
   OUTRIDER_INLINE Ints Round(Floats x) { return _mm256_cvtps_epi32(x); }

@@ -49,6 +49,22 @@ struct Avx512Vnni {
   OUTRIDER_INLINE Ints LoadU16(const uint16_t* from) {
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
+  // Bits [shift, shift + width) of each lane, as bits 8 and up.
+  template <int kShift, int kWidth>
+  OUTRIDER_INLINE Ints UpperBits(Ints x) {
+    return _mm512_and_si512(_mm512_slli_epi32(x, 8 - kShift), _mm512_set1_epi32(((1 << kWidth) - 1) << 8));
+  }
+  // table[stride · index] of each lane.
+  template <int kStride>
+  OUTRIDER_INLINE Bytes Gather(const uint32_t* table, Ints index) {
+    return _mm512_i32gather_epi32(index, table, 4 * kStride);
+  }
+  // 128 - x for the bytes whose bit at `signs` is set.
+  OUTRIDER_INLINE Bytes NegateAround64(Bytes x, const uint8_t* signs) {
+    __mmask64 mask;
+    __builtin_memcpy(&mask, signs, sizeof mask);
+    return _mm512_mask_sub_epi8(x, mask, _mm512_set1_epi8(-128), x);
+  }
   OUTRIDER_INLINE Ints PairsOf(Ints low, Ints high) { return _mm512_or_si512(low, _mm512_slli_epi32(high, 16)); }
   OUTRIDER_INLINE Ints MultiplyAdd(Ints a, Ints b, Ints c) { return _mm512_add_epi32(_mm512_mullo_epi32(a, b), c); }
 
@@ -77,6 +93,13 @@ struct Avx512Vnni {
   }
   OUTRIDER_INLINE Floats LoadBrain(const uint16_t* from) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(LoadU16(from), 16));
+  }
+  // 2^(x - 128) for the byte x of each lane; for 0 and 1 it is not a normal number.
+  OUTRIDER_INLINE Floats LoadPowers(const uint8_t* from) {
+    const Ints x = LoadU8(from);
+    const Ints normal = _mm512_slli_epi32(_mm512_sub_epi32(x, _mm512_set1_epi32(1)), 23);
+    const Ints tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), x);
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, _mm512_cmplt_epi32_mask(x, _mm512_set1_epi32(2)), tiny));
   }
   OUTRIDER_INLINE Floats ToFloats(Ints x) { return _mm512_cvtepi32_ps(x); }
   OUTRIDER_INLINE Ints Round(Floats x) { return _mm512_cvtps_epi32(x); }

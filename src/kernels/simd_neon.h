@@ -43,6 +43,22 @@ struct NeonDotprod {
   OUTRIDER_INLINE Ints LoadI8(const int8_t* from) {
     return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(FourBytes(reinterpret_cast<const uint8_t*>(from))))));
   }
+  OUTRIDER_INLINE Ints Or(Ints a, Ints b) { return vorrq_s32(a, b); }
+  template <int kShift, int kWidth>
+  OUTRIDER_INLINE Ints UpperBits(Ints x) {
+    return vandq_s32(vshlq_n_s32(x, 8 - kShift), vdupq_n_s32(((1 << kWidth) - 1) << 8));
+  }
+  template <int kStride>
+  OUTRIDER_INLINE Bytes Gather(const uint32_t* table, Ints index) {
+    const uint32x4_t found = {table[kStride * vgetq_lane_s32(index, 0)], table[kStride * vgetq_lane_s32(index, 1)],
+                              table[kStride * vgetq_lane_s32(index, 2)], table[kStride * vgetq_lane_s32(index, 3)]};
+    return vreinterpretq_u8_u32(found);
+  }
+  OUTRIDER_INLINE Bytes NegateAround64(Bytes x, const uint8_t* signs) {
+    const uint8x16_t bit_of = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201U));
+    const uint8x16_t where = vtstq_u8(vcombine_u8(vdup_n_u8(signs[0]), vdup_n_u8(signs[1])), bit_of);
+    return vbslq_u8(where, vsubq_u8(vdupq_n_u8(128), x), x);
+  }
   OUTRIDER_INLINE Ints PairsOf(Ints low, Ints high) { return vorrq_s32(low, vshlq_n_s32(high, 16)); }
   OUTRIDER_INLINE Ints MultiplyAdd(Ints a, Ints b, Ints c) { return vmlaq_s32(c, a, b); }
 
@@ -65,6 +81,12 @@ struct NeonDotprod {
   OUTRIDER_INLINE Floats LoadHalf(const uint16_t* from) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))); }
   OUTRIDER_INLINE Floats LoadBrain(const uint16_t* from) {
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(from), 16));
+  }
+  OUTRIDER_INLINE Floats LoadPowers(const uint8_t* from) {
+    const Ints x = LoadU8(from);
+    const Ints normal = vshlq_n_s32(vsubq_s32(x, vdupq_n_s32(1)), 23);
+    const Ints tiny = vshlq_s32(vdupq_n_s32(0x00200000), x);
+    return vreinterpretq_f32_s32(vbslq_s32(vcltq_s32(x, vdupq_n_s32(2)), tiny, normal));
   }
   OUTRIDER_INLINE Floats ToFloats(Ints x) { return vcvtq_f32_s32(x); }
   OUTRIDER_INLINE Ints Round(Floats x) { return vcvtnq_s32_f32(x); }
