@@ -213,6 +213,9 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   Engine& engine = parts.target->engine();
   LlamaFilterFactory filters(parts.target->model(), engine.info().sequence_length);
   SchedulerOptions scheduling = options.scheduler;
+  // A device reads 512 tokens in little more time than 128, and is slow whenever the shape of a step changes.
+  const int slice = parts.target->model()->placement() == Placement::kDevice ? 512 : 128;
+  scheduling.prompt_slice = options.prompt_slice > 0 ? options.prompt_slice : slice;
   if (options.request_seconds > 0) scheduling.max_request_time = Seconds(options.request_seconds);
   Scheduler scheduler(engine, parts.target->model()->tokenizer(), filters, scheduling,
                       parts.speculation->TakeSpeculator());

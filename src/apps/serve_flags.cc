@@ -10,8 +10,10 @@ void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Requests");
   flags.Add("--queue", o.scheduler.max_queue, "requests that may wait for a slot; one more gets 429")
       ->check(CLI::Range(0, 1000000));
-  flags.Add("--prompt-slice", o.scheduler.prompt_slice, "prompt tokens decoded per step while others are generating")
-      ->check(CLI::Range(1, 1 << 20));
+  flags
+      .Add("--prompt-slice", o.prompt_slice,
+           "prompt tokens decoded per step while others are generating; 0 = 128, or 512 on a device")
+      ->check(CLI::Range(0, 1 << 20));
   flags.Add("--request-seconds", o.request_seconds, "maximum time of a request, waiting included; 0 = no limit")
       ->check(CLI::NonNegativeNumber);
   flags.Add("--drain-seconds", o.drain_seconds, "how long running requests may go on after SIGTERM")

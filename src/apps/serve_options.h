@@ -66,6 +66,7 @@ struct ServeOptions {
   ModelOptions model;
   ContextOptions context;
   SchedulerOptions scheduler;
+  int prompt_slice = 0;  // 0 = as fits the model's place
   HttpOptions http;
   SamplingOptions sampling;
   SpeculationSettings speculation;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/width_probe.h"
+#include "kernels/device_kernels.h"
 #include "kernels/layout.h"
 #include "kernels/plugin.h"
 
@@ -47,9 +48,13 @@ llama_flash_attn_type FlashAttentionType(FlashAttention choice, FlashAttention w
 }
 
 // The first rule that the settings break; "" if they break none.
-std::string Caveat(const ContextSettings& settings, bool our_attention) {
+std::string Caveat(const ContextSettings& settings, Attention attention) {
   if (settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) return "flash attention is off";
-  if (!our_attention && IsF16OrF32(settings.type_k) && IsF16OrF32(settings.type_v)) {
+  if (attention == Attention::kOursOnDevice && (settings.type_k != GGML_TYPE_F16 || settings.type_v != GGML_TYPE_F16)) {
+    return fmt::format("the KV cache is {}/{}; on this device f16 keeps outputs independent of the batch",
+                       ggml_type_name(settings.type_k), ggml_type_name(settings.type_v));
+  }
+  if (attention == Attention::kGgml && IsF16OrF32(settings.type_k) && IsF16OrF32(settings.type_v)) {
     return fmt::format("the KV cache is {}/{}; bf16 or q8_0 keep outputs independent of the batch",
                        ggml_type_name(settings.type_k), ggml_type_name(settings.type_v));
   }
@@ -69,6 +74,22 @@ bool TooLargeToCopy(const ModelOptions& options) {
       "it)",
       static_cast<double>(needed) / 1e9, static_cast<double>(memory) / 1e9);
   return true;
+}
+
+// Why products on the device may depend on the number of rows; "" if they do not. The kernels that are independent are
+// ours; that they are is tested, on this device.
+std::string DeviceCaveat(const std::string& name, const std::vector<WeightType>& types) {
+  ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
+  if (device == nullptr || !kernels::device::Serve(device) || !kernels::device::InUse()) {
+    return fmt::format("part of the model runs on {}, whose results depend on the number of rows", name);
+  }
+  for (const WeightType& weights : types) {
+    if (!kernels::device::HasProduct(weights.type) || !RowsAreIndependentOn(device, weights.type)) {
+      return fmt::format("on {} results of {} weights depend on the number of rows", name,
+                         ggml_type_name(weights.type));
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -94,15 +115,14 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
   WeightSettings settings{options.repack && !TooLargeToCopy(options), {}, {}, ""};
   const bool exact = options.exactness != Exactness::kOff;
   if (!exact) settings.caveat = "exactness was switched off";
-  if (exact && !device.empty()) {
-    settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
-  }
+  const std::vector<WeightType> types = WeightTypes(options.path);
+  if (exact && !device.empty()) settings.caveat = DeviceCaveat(device, types);
   const bool checks_rows = settings.caveat.empty();
   // Without exactness a device may compute wide products of the CPU's weights, for which they must be as in the file.
   const bool device_may_help = !device.empty() && !exact && options.kernels == Kernels::kAuto;
   const bool may_be_ours =
       settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && !device_may_help;
-  for (const WeightType& weights : WeightTypes(options.path)) {
+  for (const WeightType& weights : types) {
     const bool has_ours = may_be_ours && kernels::HasLayout(weights.type);
     bool ours = has_ours && (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));
     // Where ggml's reordered weights were the faster, but are not exact, ours are better than weights as in the file.
@@ -123,9 +143,9 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
   return settings;
 }
 
-Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, bool our_attention) {
+Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, Attention attention) {
   const bool exact = options.exactness != Exactness::kOff;
-  const ggml_type default_type = exact && !our_attention ? GGML_TYPE_BF16 : GGML_TYPE_F16;
+  const ggml_type default_type = exact && attention == Attention::kGgml ? GGML_TYPE_BF16 : GGML_TYPE_F16;
   auto type_k = ParseCacheType("--cache-type-k", options.cache_type_k, default_type);
   if (!type_k.ok()) return type_k.status();
   auto type_v = ParseCacheType("--cache-type-v", options.cache_type_v, default_type);
@@ -140,7 +160,7 @@ Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, boo
   if (ggml_is_quantized(*type_v) && settings.flash_attention == LLAMA_FLASH_ATTN_TYPE_DISABLED) {
     return InvalidArgument("a quantised V cache needs flash attention: use -fa on, or -ctv f16");
   }
-  settings.caveat = exact ? Caveat(settings, our_attention) : "exactness was switched off";
+  settings.caveat = exact ? Caveat(settings, attention) : "exactness was switched off";
   return settings;
 }
 

@@ -4,7 +4,7 @@
 // The rules are measured and explained in docs/EXACTNESS.md:
 //   - Flash attention is on; K and V must not both be f16 or f32, unless our kernels compute the attention.
 //   - Each sequence has a memory of its own.
-//   - Everything is computed on the CPU.
+//   - Everything is computed on the CPU, or by our kernels on a device (kernels/device_kernels.h).
 //   - Weights lie in a layout whose kernels compute a row independently of the other rows. Our kernels do so by
 //     construction; for ggml's kernels it is tested (width_probe.h).
 // With Exactness::kOff the fastest settings are chosen instead.
@@ -34,6 +34,13 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
 // The name of a device other than the CPU that computes a part of the model; "" if there is none.
 std::string OtherDevice(const ModelOptions& options);
 
+// Who computes attention.
+enum class Attention {
+  kGgml,
+  kOurs,          // our kernels, on the CPU
+  kOursOnDevice,  // our kernels, on a device; only if K and V are f16
+};
+
 struct ContextSettings {
   llama_flash_attn_type flash_attention;
   ggml_type type_k;
@@ -42,7 +49,7 @@ struct ContextSettings {
   std::string caveat;  // "" if the settings follow the rules; else the rule that the user's choice breaks
 };
 
-// `our_attention`: attention is computed by our kernels, which are independent of the batch's shape for f16 too.
-Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, bool our_attention);
+// Our attention is independent of the batch's shape for f16 too.
+Result<ContextSettings> ChooseContextSettings(const ContextOptions& options, Attention attention);
 
 }  // namespace outrider

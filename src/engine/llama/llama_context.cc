@@ -108,7 +108,10 @@ Result<llama_context_params> ContextParameters(const LlamaModel& model, const Co
   params.n_ubatch = static_cast<uint32_t>(std::min(options.micro_batch, batch));
   params.n_seq_max = static_cast<uint32_t>(size->sequences);
   params.n_outputs_max = static_cast<uint32_t>(std::clamp(wanted_outputs, size->sequences, batch));
-  params.n_threads = options.threads > 0 ? options.threads : PhysicalCores();
+  // A device that has all layers leaves the CPU a look-up and the launching of kernels, which more threads only
+  // disturb.
+  const int threads = model.placement() == Placement::kDevice ? 1 : PhysicalCores();
+  params.n_threads = options.threads > 0 ? options.threads : threads;
   params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
   params.flash_attn_type = settings.flash_attention;
   params.type_k = settings.type_k;
@@ -166,7 +169,8 @@ constexpr std::array<std::string_view, 12> kHiddenArchitectures = {"llama",  "qw
 }  // namespace
 
 Result<LlamaContext> MakeLlamaContext(LlamaModel& model, const ContextOptions& options) {
-  auto settings = ChooseContextSettings(options, model.AttendsWithOurKernels());
+  const bool memory_elsewhere = model.on_device() && !options.kv_offload;
+  auto settings = ChooseContextSettings(options, memory_elsewhere ? Attention::kGgml : model.attention());
   if (!settings.ok()) return settings.status();
   auto params = ContextParameters(model, options, *settings);
   if (!params.ok()) return params.status();

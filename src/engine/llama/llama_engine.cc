@@ -104,6 +104,10 @@ Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
   std::string reason;
   try {
     code = llama_decode(context_.get(), view);
+    // A device computes on its own. Logits would be waited for when they are first read, as if drawing took that time.
+    if (std::any_of(wants_logits_.begin(), wants_logits_.end(), [](int8_t wants) { return wants != 0; })) {
+      llama_synchronize(context_.get());
+    }
   } catch (const std::exception& error) {  // out of memory, or a device that failed
     code = -1;
     reason = fmt::format(": {}", error.what());

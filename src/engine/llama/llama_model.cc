@@ -16,6 +16,7 @@
 #include "engine/llama/canonical.h"
 #include "engine/llama/load_params.h"
 #include "kernels/attention_op.h"
+#include "kernels/device_kernels.h"
 #include "kernels/plugin.h"
 
 namespace outrider {
@@ -96,15 +97,30 @@ Result<std::unique_ptr<kernels::AttentionHold>> ChooseAttention(Kernels choice, 
   return hold;
 }
 
+bool DeviceIsServed(const std::string& name) {
+  ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
+  return device != nullptr && kernels::device::Serve(device);
+}
+
+Placement PlacementOf(const ModelOptions& options, const std::string& device, int layers) {
+  if (device.empty()) return Placement::kCpu;
+  const bool parts_on_cpu = options.cpu_moe || options.n_cpu_moe > 0 || options.n_cpu_ffn > 0 ||
+                            !options.tensor_overrides.empty() ||
+                            (options.gpu_layers >= 0 && options.gpu_layers <= layers);
+  return parts_on_cpu ? Placement::kMixed : Placement::kDevice;
+}
+
 // `device`: another one that has a part of the model, or "". Layers from the last one on are there; the CPU computes
 // the attention of the others, and products of those weights of any layer that lie in main memory.
 std::string DescribeKernels(std::span<const ggml_type> types, const std::string& device, bool attention_on_cpu) {
   std::string ours;
   for (ggml_type type : types) ours += (ours.empty() ? "" : ", ") + std::string(ggml_type_name(type));
   if (attention_on_cpu && kernels::AttentionIsOurs()) ours += ours.empty() ? "attention" : " and attention";
-  if (ours.empty()) return "ggml";
-  return fmt::format("outrider ({}) for {}{}", kernels::InstructionSet(), ours,
-                     device.empty() ? "" : fmt::format(" on the CPU; {} computes the rest", device));
+  const bool on_device = !device.empty() && kernels::device::InUse() && DeviceIsServed(device);
+  std::string text = ours.empty() ? "ggml" : fmt::format("outrider ({}) for {}", kernels::InstructionSet(), ours);
+  if (on_device)
+    return fmt::format("outrider on {}{}", device, ours.empty() ? "" : fmt::format("; on the CPU {}", text));
+  return device.empty() || ours.empty() ? text : text + fmt::format(" on the CPU; {} computes the rest", device);
 }
 
 }  // namespace
@@ -122,6 +138,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (options.kernels == Kernels::kOutrider && !options.repack) {
     return InvalidArgument("--kernels outrider reorders weights: it does not go with --no-repack");
   }
+  kernels::device::Use(options.kernels != Kernels::kGgml);
   KernelTrials trials(options.kernel_trials);
   WeightSettings weights = ChooseWeightSettings(options, trials);
   if (options.repack && (!weights.repack || !weights.as_they_are.empty())) {
@@ -144,11 +161,15 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   }
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
   const std::string device = OtherDevice(options);
+  const Placement placement = PlacementOf(options, device, llama_model_n_layer(model));
   const bool attention_on_cpu =
       device.empty() || (options.gpu_layers >= 0 && options.gpu_layers <= llama_model_n_layer(model));
   std::shared_ptr<LlamaModel> loaded(
-      new LlamaModel(model, options.rope, Fingerprint(options), std::move(weights.caveat), !device.empty(),
+      new LlamaModel(model, options.rope, Fingerprint(options), std::move(weights.caveat), placement,
                      DescribeKernels(ours, device, attention_on_cpu), std::move(*attention)));
+  if (loaded->on_device() && loaded->MixesExperts() && loaded->exactness_caveat_.empty()) {
+    loaded->exactness_caveat_ = fmt::format("on {} products of experts depend on the number of rows", device);
+  }
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
@@ -189,20 +210,37 @@ bool LlamaModel::MixesExperts() const {
   return llama_model_meta_val_str(handle(), key.c_str(), count, sizeof count) > 0 && std::strcmp(count, "0") != 0;
 }
 
-bool LlamaModel::AttendsWithOurKernels() const {
-  if (on_device_ || !kernels::AttentionIsOurs()) return false;
+std::vector<int> LlamaModel::HeadSizes() const {
+  std::vector<int> sizes;
   char text[32];
   const std::string architecture = Architecture();
-  if (architecture.empty()) return false;
   // The file names the size of a head only if it is not the size of the embedding divided by the number of heads.
   const int usual = EmbeddingSize() / std::max(1, llama_model_n_head(handle()));
   for (const char* name : {"key_length", "value_length", "key_length_swa", "value_length_swa", "key_length_mla",
                            "value_length_mla", "key_length_mla_swa", "value_length_mla_swa"}) {
     const std::string key = fmt::format("{}.attention.{}", architecture, name);
     const bool given = llama_model_meta_val_str(handle(), key.c_str(), text, sizeof text) > 0;
-    if ((given ? std::atoi(text) : usual) % kernels::kHeadValuesStep != 0) return false;
+    sizes.push_back(given ? std::atoi(text) : usual);
   }
-  return true;
+  return sizes;
+}
+
+Attention LlamaModel::attention() const {
+  if (Architecture().empty()) return Attention::kGgml;
+  const std::vector<int> sizes = HeadSizes();
+  const auto all = [&](auto covers) { return std::all_of(sizes.begin(), sizes.end(), covers); };
+  const bool on_cpu =
+      kernels::AttentionIsOurs() && all([](int values) { return values % kernels::kHeadValuesStep == 0; });
+  const bool on_device = kernels::device::InUse() && all(kernels::device::HasAttention);
+  switch (placement_) {
+    case Placement::kCpu:
+      return on_cpu ? Attention::kOurs : Attention::kGgml;
+    case Placement::kMixed:
+      return on_cpu && on_device ? Attention::kOursOnDevice : Attention::kGgml;
+    case Placement::kDevice:
+      return on_device ? Attention::kOursOnDevice : Attention::kGgml;
+  }
+  return Attention::kGgml;
 }
 
 std::string LlamaModel::FileType() const {

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "engine/llama/canonical.h"
 #include "engine/llama/llama_tokenizer.h"
 #include "engine/model_options.h"
 #include "kernels/plugin.h"
@@ -17,6 +19,13 @@ namespace outrider {
 // A number of parameters as models are named: "900K", "1.5M", "135M", "0.9B", "13B". From half a billion on in
 // billions.
 std::string FormatParameterCount(uint64_t parameters);
+
+// Where the options put a model.
+enum class Placement {
+  kCpu,
+  kMixed,
+  kDevice,  // all layers on devices other than the CPU
+};
 
 class LlamaModel {
  public:
@@ -35,14 +44,13 @@ class LlamaModel {
   // "" if logits of a row do not depend on the rows beside it; else why they may.
   const std::string& exactness_caveat() const { return exactness_caveat_; }
 
-  // Whether the options put at least a part of it on another device than the CPU.
-  bool on_device() const { return on_device_; }
+  Placement placement() const { return placement_; }
+  bool on_device() const { return placement_ != Placement::kCpu; }
 
   // Which kernels compute what, for the log: "ggml", "outrider (avx512-vnni) for q4_0 and attention".
   const std::string& kernels() const { return kernels_; }
-  // Our kernels compute the attention of every layer: then a row does not depend on the batch's shape, whatever the
-  // type of the KV cache.
-  bool AttendsWithOurKernels() const;
+  // Who computes the attention of every layer, if its memory lies where the layer does.
+  Attention attention() const;
 
   std::string Architecture() const;  // "llama"; "" if the file does not say
   std::string FileType() const;      // of most weights: "Q4_1"
@@ -57,16 +65,18 @@ class LlamaModel {
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
-  LlamaModel(llama_model* model, RopeOptions rope, uint64_t fingerprint, std::string exactness_caveat, bool on_device,
-             std::string kernels, std::unique_ptr<kernels::AttentionHold> attention)
+  LlamaModel(llama_model* model, RopeOptions rope, uint64_t fingerprint, std::string exactness_caveat,
+             Placement placement, std::string kernels, std::unique_ptr<kernels::AttentionHold> attention)
       : handle_(model),
         tokenizer_(llama_model_get_vocab(model)),
         rope_(std::move(rope)),
         fingerprint_(fingerprint),
         exactness_caveat_(std::move(exactness_caveat)),
-        on_device_(on_device),
+        placement_(placement),
         kernels_(std::move(kernels)),
         attention_(std::move(attention)) {}
+
+  std::vector<int> HeadSizes() const;  // all that the file names, and the usual one
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
@@ -76,7 +86,7 @@ class LlamaModel {
   RopeOptions rope_;
   uint64_t fingerprint_;
   std::string exactness_caveat_;
-  bool on_device_;
+  Placement placement_;
   std::string kernels_;
   std::unique_ptr<kernels::AttentionHold> attention_;
 };

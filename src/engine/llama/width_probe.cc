@@ -63,12 +63,8 @@ std::vector<ggml_backend_buffer_type_t> RepackedTypes() {
 
 class Product {
  public:
-  Product(ggml_type type, const Shape& shape, ggml_backend_buffer_type_t weights_in)
-      : inputs_(shape.inputs),
-        outputs_(shape.outputs),
-        backend_(ggml_backend_cpu_init()),
-        weights_context_(MakeContext()) {
-    ggml_backend_cpu_set_n_threads(backend_.get(), 1);
+  Product(ggml_backend* backend, ggml_type type, const Shape& shape, ggml_backend_buffer_type_t weights_in)
+      : inputs_(shape.inputs), outputs_(shape.outputs), backend_(backend), weights_context_(MakeContext()) {
     weights_ = ggml_new_tensor_2d(weights_context_.get(), type, inputs_, outputs_);
     weights_buffer_.reset(
         ggml_backend_buft_alloc_buffer(weights_in, ggml_backend_buft_get_alloc_size(weights_in, weights_)));
@@ -79,7 +75,7 @@ class Product {
   bool Supported() {
     ContextPtr context = MakeContext();
     ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, inputs_, kMaxProbeRows);
-    return ggml_backend_supports_op(backend_.get(), ggml_mul_mat(context.get(), weights_, input));
+    return ggml_backend_supports_op(backend_, ggml_mul_mat(context.get(), weights_, input));
   }
 
   void Fill() {
@@ -97,9 +93,9 @@ class Product {
     ggml_tensor* y = ggml_mul_mat(context.get(), weights_, x);
     ggml_cgraph* graph = ggml_new_graph_custom(context.get(), 4, false);
     ggml_build_forward_expand(graph, y);
-    BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend_.get()));
+    BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend_));
     ggml_backend_tensor_set(x, input.data(), 0, ggml_nbytes(x));
-    ggml_backend_graph_compute(backend_.get(), graph);
+    ggml_backend_graph_compute(backend_, graph);
     std::vector<float> result(static_cast<size_t>(outputs_ * rows));
     ggml_backend_tensor_get(y, result.data(), 0, ggml_nbytes(y));
     return result;
@@ -107,7 +103,7 @@ class Product {
 
  private:
   const int64_t inputs_, outputs_;
-  BackendPtr backend_;
+  ggml_backend* const backend_;
   ContextPtr weights_context_;
   BufferPtr weights_buffer_;
   ggml_tensor* weights_;
@@ -171,22 +167,43 @@ bool RowsAreIndependent(const RowProduct& product, int64_t inputs) {
   return true;
 }
 
+namespace {
+
+enum class Rows { kIndependent, kDependent, kNotSupported };
+
+Rows Probe(ggml_backend* backend, ggml_type type, ggml_backend_buffer_type_t place) {
+  Rows found = Rows::kNotSupported;
+  for (const Shape& shape : kShapes) {
+    if (shape.inputs % ggml_blck_size(type) != 0) continue;
+    Product product(backend, type, shape, place);
+    if (!product.Supported()) continue;
+    product.Fill();
+    const auto compute = [&](std::span<const float> input, int rows) { return product.Compute(input, rows); };
+    if (!RowsAreIndependent(compute, shape.inputs)) return Rows::kDependent;
+    found = Rows::kIndependent;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool RowsAreIndependentOn(ggml_backend_dev_t device, ggml_type type) {
+  const BackendPtr backend(ggml_backend_dev_init(device, nullptr));
+  return backend != nullptr && Probe(backend.get(), type, ggml_backend_dev_buffer_type(device)) == Rows::kIndependent;
+}
+
 bool RowsAreIndependent(ggml_type type, WeightLayout layout) {
+  const BackendPtr backend(ggml_backend_cpu_init());
+  ggml_backend_cpu_set_n_threads(backend.get(), 1);
   std::vector<ggml_backend_buffer_type_t> places = {ggml_backend_cpu_buffer_type()};
   if (layout == WeightLayout::kRepacked) places = RepackedTypes();
   bool supported = false;
   // In which buffer a matrix is put depends on its shape, so rows must be independent in every buffer that takes the
   // type.
   for (ggml_backend_buffer_type_t place : places) {
-    for (const Shape& shape : kShapes) {
-      if (shape.inputs % ggml_blck_size(type) != 0) continue;
-      Product product(type, shape, place);
-      if (!product.Supported()) continue;
-      supported = true;
-      product.Fill();
-      const auto compute = [&](std::span<const float> input, int rows) { return product.Compute(input, rows); };
-      if (!RowsAreIndependent(compute, shape.inputs)) return false;
-    }
+    const Rows found = Probe(backend.get(), type, place);
+    if (found == Rows::kDependent) return false;
+    supported = supported || found == Rows::kIndependent;
   }
   // Types that ggml does not repack stay as they are.
   return supported || (layout == WeightLayout::kRepacked && RowsAreIndependent(type, WeightLayout::kPlain));

@@ -6,6 +6,7 @@
 // which takes milliseconds. Nothing is assumed about unknown CPUs.
 #pragma once
 
+#include <ggml-backend.h>
 #include <ggml.h>
 
 #include <cstdint>
@@ -32,6 +33,9 @@ bool RowsAreIndependent(const RowProduct& product, int64_t inputs);
 
 // The same for ggml's product with a matrix of this type, on the CPU backend.
 bool RowsAreIndependent(ggml_type type, WeightLayout layout);
+
+// The same for the product on a device other than the CPU.
+bool RowsAreIndependentOn(ggml_backend_dev_t device, ggml_type type);
 
 struct WeightType {
   ggml_type type;

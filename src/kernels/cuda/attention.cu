@@ -1,6 +1,8 @@
-#include "attention.h"
+#include "kernels/cuda/attention.h"
 
 #include <cmath>
+
+#include "kernels/cuda/instructions.cuh"
 
 namespace outrider::kernels::cuda {
 namespace {
@@ -64,28 +66,6 @@ __device__ __forceinline__ float Slope(const Attention& a, int head) {
                               : powf(a.slope1, static_cast<float>(2 * (head - a.slope_heads) + 1));
 }
 
-__device__ __forceinline__ void MultiplyTile(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ __forceinline__ void LoadMatrices(uint32_t (&r)[4], const half* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(SharedAddress(row)));
-}
-
-__device__ __forceinline__ void LoadTransposed(uint32_t (&r)[4], const half* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(SharedAddress(row)));
-}
-
 __device__ __forceinline__ uint32_t Pack(float low, float high) {
   const half2 both = __floats2half2_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&both);
@@ -100,10 +80,9 @@ __device__ __forceinline__ void CopyChunk(half (*to)[values + 8], const char* fr
     const int cell = i / kPieces, piece = i % kPieces;
     const bool exists = first + cell < cells;
     const char* source = from + (exists ? first + cell : 0) * cell_bytes + 16 * piece;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(&to[cell][8 * piece])), "l"(source),
-                 "r"(exists ? 16 : 0));
+    StartCopy(&to[cell][8 * piece], source, !exists);
   }
-  asm volatile("cp.async.commit_group;");
+  EndCopies();
 }
 
 // blockIdx: tile of rows, head of the memory and sequence, chunk (only if `split`; else a thread block goes through all).
@@ -166,7 +145,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) AttentionKernel(Attention a) {
     if (!__syncthreads_or(visible)) continue;  // also: nobody reads the cells of the last chunk any more
     CopyChunk<values>(k_cells, k, a.k_cell, first_cell, a.cells);
     CopyChunk<values>(v_cells, v, a.v_cell, first_cell, a.cells);
-    asm volatile("cp.async.wait_group 1;");
+    AwaitCopies<1>();
     __syncthreads();
 
     float logits[kChunk / 8][4] = {};
@@ -177,12 +156,12 @@ __global__ void __launch_bounds__(32 * kMaxWarps) AttentionKernel(Attention a) {
         if (step + 1 < values / 16) {
           uint32_t b[4];
           LoadMatrices(b, &k_cells[8 * tile + lane % 8][16 * step + 8 * (lane / 8)]);
-          MultiplyTile(logits[tile], q[step], b[0], b[1]);
-          MultiplyTile(logits[tile], q[step + 1], b[2], b[3]);
+          MultiplyHalves16(logits[tile], q[step], b[0], b[1]);
+          MultiplyHalves16(logits[tile], q[step + 1], b[2], b[3]);
         } else {
           uint32_t b[4];
           LoadMatrices(b, &k_cells[8 * tile + lane % 8][16 * step + 8 * (lane / 8 % 2)]);
-          MultiplyTile(logits[tile], q[step], b[0], b[1]);
+          MultiplyHalves16(logits[tile], q[step], b[0], b[1]);
         }
       }
     }
@@ -221,7 +200,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) AttentionKernel(Attention a) {
       sum[i] = __fadd_rn(sum[i], __shfl_xor_sync(~0u, sum[i], 1));
       sum[i] = __fadd_rn(sum[i], __shfl_xor_sync(~0u, sum[i], 2));
     }
-    asm volatile("cp.async.wait_group 0;");
+    AwaitCopies<0>();
     __syncthreads();
 
     float2 factors[2];
@@ -242,8 +221,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps) AttentionKernel(Attention a) {
       for (int step = 0; step < kChunk / 16; ++step) {
         uint32_t b[4];
         LoadTransposed(b, &v_cells[16 * step + lane % 16][8 * tile + 8 * (lane / 16)]);
-        MultiplyTile(sums[0], weights[step], b[0], b[1]);
-        MultiplyTile(sums[1], weights[step], b[2], b[3]);
+        MultiplyHalves16(sums[0], weights[step], b[0], b[1]);
+        MultiplyHalves16(sums[1], weights[step], b[2], b[3]);
       }
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
@@ -338,8 +317,13 @@ Attender AttenderOf(int64_t values) {
 
 }  // namespace
 
+bool HasAttention(int64_t head_values) {
+  return AttenderOf(head_values) != nullptr;
+}
+
 bool CanAttend(const ggml_tensor* output) {
   const ggml_tensor *q = output->src[0], *k = output->src[1], *v = output->src[2], *mask = output->src[3];
+  if (!RunsOn(ggml_cuda_get_device())) return false;
   if (mask == nullptr || AttenderOf(k->ne[0]) == nullptr || v->ne[0] != k->ne[0]) return false;
   if (q->type != GGML_TYPE_F32 || k->type != GGML_TYPE_F16 || v->type != GGML_TYPE_F16 || mask->type != GGML_TYPE_F16) return false;
   if (q->ne[3] != k->ne[3] || k->ne[3] != v->ne[3] || mask->ne[2] != 1 || q->ne[2] % k->ne[2] != 0 || k->ne[2] != v->ne[2]) return false;

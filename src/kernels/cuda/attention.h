@@ -10,6 +10,9 @@
 
 namespace outrider::kernels::cuda {
 
+// Whether there is a kernel for heads of so many values.
+bool HasAttention(int64_t head_values);
+
 // Whether Attend() can compute this FLASH_ATTN_EXT operation.
 bool CanAttend(const ggml_tensor* output);
 

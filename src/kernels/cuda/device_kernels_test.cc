@@ -1,6 +1,6 @@
 // The kernels on the device, through ggml's operations: against a computation in double precision, and bit by bit between
 // batches of different shape. Needs an NVIDIA GPU; built only with CUDA.
-#include "kernels/cuda/device_kernels.h"
+#include "kernels/device_kernels.h"
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace outrider::kernels::cuda {
+namespace outrider::kernels::device {
 namespace {
 
 struct Free {
@@ -312,4 +312,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
                                          AttentionCase{64, 8, 8, 2, 20, 300, 0, 0, true}));
 
 }  // namespace
-}  // namespace outrider::kernels::cuda
+}  // namespace outrider::kernels::device

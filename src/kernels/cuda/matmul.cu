@@ -1,7 +1,8 @@
-#include "matmul.h"
+#include "kernels/cuda/matmul.h"
 
+#include "kernels/cuda/instructions.cuh"
+#include "kernels/cuda/weights.cuh"
 #include "unary.cuh"
-#include "weights.cuh"
 
 namespace outrider::kernels::cuda {
 namespace {
@@ -52,18 +53,6 @@ __device__ __forceinline__ Quantised Quantise(float4 first, float4 second) {
   return result;
 }
 
-__device__ __forceinline__ void MultiplyTile(int (&c)[4], int a0, int a1, int a2, int a3, int b0, int b1) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ void MultiplyHalfTile(int (&c)[4], int a0, int a1, int b0) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a0), "r"(a1), "r"(b0));
-}
-
 // What a thread needs of a block of 8 columns.
 struct ColumnBlock {
   int first, second;    // of the thread's column of the tensor cores' input
@@ -77,15 +66,15 @@ __device__ __forceinline__ void AddBlock(float (&sum)[4], const BlockWeights& lo
   float product[4];
   if constexpr (Weights::kTwoScales) {
     int first[4] = {0, 0, 0, 0}, second[4] = {0, 0, 0, 0};
-    MultiplyHalfTile(first, low.first, high.first, columns.first);
-    MultiplyHalfTile(second, low.second, high.second, columns.second);
+    MultiplyBytes16(first, low.first, high.first, columns.first);
+    MultiplyBytes16(second, low.second, high.second, columns.second);
     for (int i = 0; i < 4; ++i) {
       const BlockWeights& row = i < 2 ? low : high;
       product[i] = __int2float_rn(first[i] * row.scale_first + second[i] * row.scale_second);
     }
   } else {
     int bits[4] = {kMagicBits, kMagicBits, kMagicBits, kMagicBits};
-    MultiplyTile(bits, low.first, high.first, low.second, high.second, columns.first, columns.second);
+    MultiplyBytes32(bits, low.first, high.first, low.second, high.second, columns.first, columns.second);
     for (int i = 0; i < 4; ++i) product[i] = __fsub_rn(__int_as_float(bits[i]), kMagic);
   }
   for (int i = 0; i < 4; ++i) {
@@ -363,6 +352,7 @@ bool HasMatmul(ggml_type type) {
 
 bool CanMultiply(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* ids, const ggml_tensor* output,
                  const ggml_cuda_mm_fusion_args_host* fusion) {
+  if (!RunsOn(ggml_cuda_get_device())) return false;
   if (ids != nullptr || !IsWeightsOfOurs(weights) || input->type != GGML_TYPE_F32 || output->type != GGML_TYPE_F32) return false;
   if (!IsPlainMatrix(input) || !IsPlainMatrix(output) || !IsAligned(input)) return false;
   if (fusion == nullptr) return true;
