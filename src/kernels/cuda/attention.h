@@ -6,7 +6,7 @@
 // sequences, or of cells that others use.
 #pragma once
 
-#include "common.cuh"
+#include <common.cuh>
 
 namespace outrider::kernels::cuda {
 

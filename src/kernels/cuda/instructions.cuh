@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "common.cuh"
+#include <common.cuh>
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= GGML_CUDA_CC_AMPERE
 #define OUTRIDER_HAS_TENSOR_CORES

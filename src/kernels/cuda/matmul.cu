@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/instructions.cuh"
 #include "kernels/cuda/weights.cuh"
-#include "unary.cuh"
+#include <unary.cuh>
 
 namespace outrider::kernels::cuda {
 namespace {

@@ -5,7 +5,7 @@
 // depends on the length of a row only. So one product serves steps of every width.
 #pragma once
 
-#include "common.cuh"
+#include <common.cuh>
 
 namespace outrider::kernels::cuda {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "common.cuh"
+#include <common.cuh>
 
 namespace outrider::kernels::cuda {
 
