@@ -1,36 +1,35 @@
-#include "kernels/cuda/attention.h"
-
 #include <cmath>
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/instructions.cuh"
 
 namespace outrider::kernels::cuda {
 namespace {
 
-constexpr int kChunk = 64;   // cells
-constexpr int kTile = 16;    // rows of a tensor core's tile; a row is a token and a head here
-constexpr int kMaxWarps = 4; // of a thread block; each has a tile, and all read the same cells
+constexpr int kChunk = 64;    // cells
+constexpr int kTile = 16;     // rows of a tensor core's tile; a row is a token and a head here
+constexpr int kMaxWarps = 4;  // of a thread block; each has a tile, and all read the same cells
 constexpr float kLog2E = 1.44269504f;
 
 struct Attention {
   const char *q, *k, *v, *mask;
-  const float* sinks;                        // by head; may be null
+  const float* sinks;  // by head; may be null
   float* output;
-  int64_t q_row, q_head, q_sequence;         // in bytes, like the following
+  int64_t q_row, q_head, q_sequence;  // in bytes, like the following
   int64_t k_cell, k_head, k_sequence;
   int64_t v_cell, v_head, v_sequence;
   int64_t mask_row, mask_sequence;
-  int rows;                                  // tokens of each sequence
-  int heads, group;                          // `group` heads share the memory of one
+  int rows;          // tokens of each sequence
+  int heads, group;  // `group` heads share the memory of one
   int sequences;
   int cells;
   int mask_sequences;
   float scale, softcap;
-  float max_bias, slope0, slope1;            // ALiBi
+  float max_bias, slope0, slope1;  // ALiBi
   int slope_heads;
   int chunks;
-  float* partial;                            // by sequence, row, head and chunk: `values` sums
-  float2* partial_state;                     // likewise: the largest logit and the sum of weights
+  float* partial;         // by sequence, row, head and chunk: `values` sums
+  float2* partial_state;  // likewise: the largest logit and the sum of weights
 };
 
 // What is known of a row after some of its chunks.
@@ -43,7 +42,8 @@ struct RowState {
 __device__ __forceinline__ float2 Merge(RowState* state, float max, float sum) {
   if (max == -INFINITY) return {1.0f, 0.0f};
   const float both = fmaxf(state->max, max);
-  const float2 factors{state->max == -INFINITY ? 0.0f : exp2f(__fsub_rn(state->max, both)), exp2f(__fsub_rn(max, both))};
+  const float2 factors{state->max == -INFINITY ? 0.0f : exp2f(__fsub_rn(state->max, both)),
+                       exp2f(__fsub_rn(max, both))};
   state->sum = __fmaf_rn(sum, factors.y, __fmul_rn(state->sum, factors.x));
   state->max = both;
   return factors;
@@ -73,7 +73,8 @@ __device__ __forceinline__ uint32_t Pack(float low, float high) {
 
 // Copies a chunk of K or V to shared memory, 16 bytes at a time; cells that do not exist become zero.
 template <int values>
-__device__ __forceinline__ void CopyChunk(half (*to)[values + 8], const char* from, int64_t cell_bytes, int first, int cells) {
+__device__ __forceinline__ void CopyChunk(half (*to)[values + 8], const char* from, int64_t cell_bytes, int first,
+                                          int cells) {
   constexpr int kPieces = values / 8;  // of a cell
   const int threads = static_cast<int>(blockDim.x * blockDim.y);
   for (int i = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); i < kChunk * kPieces; i += threads) {
@@ -85,7 +86,8 @@ __device__ __forceinline__ void CopyChunk(half (*to)[values + 8], const char* fr
   EndCopies();
 }
 
-// blockIdx: tile of rows, head of the memory and sequence, chunk (only if `split`; else a thread block goes through all).
+// blockIdx: tile of rows, head of the memory and sequence, chunk (only if `split`; else a thread block goes through
+// all).
 template <int values, bool split>
 __global__ void __launch_bounds__(32 * kMaxWarps) AttentionKernel(Attention a) {
   extern __shared__ half shared[];
@@ -253,7 +255,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) AttentionKernel(Attention a) {
 #pragma unroll
     for (int tile = 0; tile < values / 8; ++tile) {
       *reinterpret_cast<float2*>(to + 8 * tile + 2 * quad) = {__fmul_rn(total[tile][2 * i], factor),
-                                                            __fmul_rn(total[tile][2 * i + 1], factor)};
+                                                              __fmul_rn(total[tile][2 * i + 1], factor)};
     }
   }
   ggml_cuda_pdl_lc();
@@ -293,25 +295,34 @@ void AttendWith(ggml_backend_cuda_context& context, Attention a) {
     ggml_cuda_pool_alloc<float2> state(context.pool(), static_cast<size_t>(places * a.chunks));
     a.partial = partial.get();
     a.partial_state = state.get();
-    ggml_cuda_kernel_launch(AttentionKernel<values, true>,
-                            ggml_cuda_kernel_launch_params(dim3(blocks, memories, a.chunks), threads, kShared, context.stream()), a);
-    ggml_cuda_kernel_launch(MergeKernel, ggml_cuda_kernel_launch_params(dim3(places), dim3(values), 0, context.stream()), a);
+    ggml_cuda_kernel_launch(
+        AttentionKernel<values, true>,
+        ggml_cuda_kernel_launch_params(dim3(blocks, memories, a.chunks), threads, kShared, context.stream()), a);
+    ggml_cuda_kernel_launch(MergeKernel,
+                            ggml_cuda_kernel_launch_params(dim3(places), dim3(values), 0, context.stream()), a);
     return;
   }
   ggml_cuda_kernel_launch(AttentionKernel<values, false>,
-                          ggml_cuda_kernel_launch_params(dim3(blocks, memories), threads, kShared, context.stream()), a);
+                          ggml_cuda_kernel_launch_params(dim3(blocks, memories), threads, kShared, context.stream()),
+                          a);
 }
 
 using Attender = void (*)(ggml_backend_cuda_context&, Attention);
 
 Attender AttenderOf(int64_t values) {
   switch (values) {
-    case 64: return AttendWith<64>;
-    case 80: return AttendWith<80>;
-    case 96: return AttendWith<96>;
-    case 112: return AttendWith<112>;
-    case 128: return AttendWith<128>;
-    default: return nullptr;
+    case 64:
+      return AttendWith<64>;
+    case 80:
+      return AttendWith<80>;
+    case 96:
+      return AttendWith<96>;
+    case 112:
+      return AttendWith<112>;
+    case 128:
+      return AttendWith<128>;
+    default:
+      return nullptr;
   }
 }
 
@@ -325,18 +336,23 @@ bool CanAttend(const ggml_tensor* output) {
   const ggml_tensor *q = output->src[0], *k = output->src[1], *v = output->src[2], *mask = output->src[3];
   if (!RunsOn(ggml_cuda_get_device())) return false;
   if (mask == nullptr || AttenderOf(k->ne[0]) == nullptr || v->ne[0] != k->ne[0]) return false;
-  if (q->type != GGML_TYPE_F32 || k->type != GGML_TYPE_F16 || v->type != GGML_TYPE_F16 || mask->type != GGML_TYPE_F16) return false;
-  if (q->ne[3] != k->ne[3] || k->ne[3] != v->ne[3] || mask->ne[2] != 1 || q->ne[2] % k->ne[2] != 0 || k->ne[2] != v->ne[2]) return false;
+  if (q->type != GGML_TYPE_F32 || k->type != GGML_TYPE_F16 || v->type != GGML_TYPE_F16 || mask->type != GGML_TYPE_F16)
+    return false;
+  if (q->ne[3] != k->ne[3] || k->ne[3] != v->ne[3] || mask->ne[2] != 1 || q->ne[2] % k->ne[2] != 0 ||
+      k->ne[2] != v->ne[2])
+    return false;
   for (const ggml_tensor* t : {k, v}) {
     if (t->nb[0] != sizeof(half) || t->nb[1] % 16 != 0 || t->nb[2] % 16 != 0 || t->nb[3] % 16 != 0) return false;
     if (reinterpret_cast<uintptr_t>(t->data) % 16 != 0) return false;
   }
-  if (q->nb[0] != sizeof(float) || q->nb[1] % 8 != 0 || q->nb[2] % 8 != 0 || mask->nb[1] % 4 != 0 || k->ne[1] % 2 != 0) return false;
+  if (q->nb[0] != sizeof(float) || q->nb[1] % 8 != 0 || q->nb[2] % 8 != 0 || mask->nb[1] % 4 != 0 || k->ne[1] % 2 != 0)
+    return false;
   return ggml_is_contiguous(output);
 }
 
 void Attend(ggml_backend_cuda_context& context, ggml_tensor* output) {
-  const ggml_tensor *q = output->src[0], *k = output->src[1], *v = output->src[2], *mask = output->src[3], *sinks = output->src[4];
+  const ggml_tensor *q = output->src[0], *k = output->src[1], *v = output->src[2], *mask = output->src[3],
+                    *sinks = output->src[4];
   Attention a{};
   a.q = static_cast<const char*>(q->data);
   a.k = static_cast<const char*>(k->data);

@@ -1,5 +1,5 @@
-// The kernels on the device, through ggml's operations: against a computation in double precision, and bit by bit between
-// batches of different shape. Needs an NVIDIA GPU; built only with CUDA.
+// The kernels on the device, through ggml's operations: against a computation in double precision, and bit by bit
+// between batches of different shape. Needs an NVIDIA GPU; built only with CUDA.
 #include "kernels/device_kernels.h"
 
 #include <ggml-alloc.h>
@@ -26,7 +26,8 @@ using ContextPtr = std::unique_ptr<ggml_context, Free>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, Free>;
 
 ggml_backend_t Device() {
-  static const std::unique_ptr<ggml_backend, Free> backend(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_GPU, nullptr));
+  static const std::unique_ptr<ggml_backend, Free> backend(
+      ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_GPU, nullptr));
   return backend.get();
 }
 
@@ -76,7 +77,8 @@ void Set(ggml_tensor* tensor, const std::vector<T>& values) {
 // A weight matrix on the device and its values.
 class Matrix {
  public:
-  Matrix(ggml_type type, int64_t inputs, int64_t outputs, unsigned seed) : context_(ggml_init({1 << 16, nullptr, true})) {
+  Matrix(ggml_type type, int64_t inputs, int64_t outputs, unsigned seed)
+      : context_(ggml_init({1 << 16, nullptr, true})) {
     tensor_ = ggml_new_tensor_2d(context_.get(), type, inputs, outputs);
     buffer_.reset(ggml_backend_alloc_ctx_tensors(context_.get(), Device()));
     ggml_backend_buffer_set_usage(buffer_.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
@@ -220,7 +222,8 @@ std::vector<ggml_fp16_t> Halves(const std::vector<float>& values) {
 
 // Computes rows [first, first + rows) of the first `sequences` sequences, with `cells` cells in the operation.
 // The result: by sequence, row, head and value.
-std::vector<float> Attend(const AttentionCase& c, const AttentionData& data, int first, int rows, int sequences, int cells) {
+std::vector<float> Attend(const AttentionCase& c, const AttentionData& data, int first, int rows, int sequences,
+                          int cells) {
   const int kv_heads = c.heads / c.group;
   Graph graph;
   ggml_context* context = graph.context();
@@ -229,7 +232,8 @@ std::vector<float> Attend(const AttentionCase& c, const AttentionData& data, int
   ggml_tensor* v = ggml_new_tensor_4d(context, GGML_TYPE_F16, c.values, cells, kv_heads, sequences);
   ggml_tensor* mask = ggml_new_tensor_4d(context, GGML_TYPE_F16, cells, rows, 1, sequences);
   ggml_tensor* sinks = c.sinks ? ggml_new_tensor_1d(context, GGML_TYPE_F32, c.heads) : nullptr;
-  ggml_tensor* y = ggml_flash_attn_ext(context, q, k, v, mask, 1.0f / std::sqrt(static_cast<float>(c.values)), c.max_bias, c.softcap);
+  ggml_tensor* y = ggml_flash_attn_ext(context, q, k, v, mask, 1.0f / std::sqrt(static_cast<float>(c.values)),
+                                       c.max_bias, c.softcap);
   ggml_flash_attn_ext_add_sinks(y, sinks);
   graph.Allocate(y);
   std::vector<float> q_values, k_values, v_values, mask_values;
@@ -253,7 +257,8 @@ std::vector<float> Attend(const AttentionCase& c, const AttentionData& data, int
     }
     for (int r = first; r < first + rows; ++r) {
       const int seen = c.cells - c.rows + r + 1 - 10 * s;
-      for (int cell = 0; cell < cells; ++cell) mask_values.push_back(cell < seen ? -0.01f * (c.max_bias > 0) * (seen - cell) : -INFINITY);
+      for (int cell = 0; cell < cells; ++cell)
+        mask_values.push_back(cell < seen ? -0.01f * (c.max_bias > 0) * (seen - cell) : -INFINITY);
     }
   }
   Set(q, q_values);
@@ -285,7 +290,8 @@ TEST_P(AttentionTest, ARowDependsOnTheCellsItSeesOnly) {
   const std::vector<float> all = Attend(c, data, 0, c.rows, c.sequences, cells);
   const auto same = [&](const std::vector<float>& some, int first, int rows, int sequences) {
     for (int s = 0; s < sequences; ++s) {
-      if (std::memcmp(some.data() + s * rows * row_values, all.data() + (static_cast<size_t>(s) * c.rows + first) * row_values,
+      if (std::memcmp(some.data() + s * rows * row_values,
+                      all.data() + (static_cast<size_t>(s) * c.rows + first) * row_values,
                       rows * row_values * sizeof(float)) != 0) {
         return false;
       }
@@ -307,7 +313,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
                          testing::Values(AttentionCase{64, 9, 3, 3, 40, 300}, AttentionCase{64, 36, 3, 1, 520, 1500},
                                          AttentionCase{128, 32, 4, 2, 64, 700}, AttentionCase{128, 8, 8, 2, 20, 2100},
                                          AttentionCase{80, 8, 1, 2, 20, 300}, AttentionCase{96, 6, 2, 2, 20, 300},
-                                         AttentionCase{112, 8, 2, 1, 20, 300}, AttentionCase{64, 12, 3, 2, 20, 300, 8.0f},
+                                         AttentionCase{112, 8, 2, 1, 20, 300},
+                                         AttentionCase{64, 12, 3, 2, 20, 300, 8.0f},
                                          AttentionCase{128, 8, 2, 2, 20, 300, 0, 30.0f},
                                          AttentionCase{64, 8, 8, 2, 20, 300, 0, 0, true}));
 

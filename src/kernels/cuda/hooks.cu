@@ -1,5 +1,5 @@
-// Our kernels in front of ggml-cuda's: the linker's --wrap leads the calls of three of its functions here (cuda.cmake). What
-// our kernels do not cover is passed on.
+// Our kernels in front of ggml-cuda's: the linker's --wrap leads the calls of three of its functions here (cuda.cmake).
+// What our kernels do not cover is passed on.
 #include <atomic>
 #include <string>
 
@@ -54,18 +54,21 @@ using outrider::kernels::device::InUse;
 
 extern "C" {
 
-void MUL_MAT_VEC_Q(__real_)(ggml_backend_cuda_context&, const ggml_tensor*, const ggml_tensor*, const ggml_tensor*, ggml_tensor*,
-                            const ggml_cuda_mm_fusion_args_host*);
+void MUL_MAT_VEC_Q(__real_)(ggml_backend_cuda_context&, const ggml_tensor*, const ggml_tensor*, const ggml_tensor*,
+                            ggml_tensor*, const ggml_cuda_mm_fusion_args_host*);
 void MUL_MAT_VEC_Q(__wrap_)(ggml_backend_cuda_context& context, const ggml_tensor* weights, const ggml_tensor* input,
                             const ggml_tensor* ids, ggml_tensor* output, const ggml_cuda_mm_fusion_args_host* fusion) {
-  if (InUse() && CanMultiply(weights, input, ids, output, fusion)) return Multiply(context, weights, input, output, fusion);
+  if (InUse() && CanMultiply(weights, input, ids, output, fusion))
+    return Multiply(context, weights, input, output, fusion);
   MUL_MAT_VEC_Q(__real_)(context, weights, input, ids, output, fusion);
 }
 
-void MUL_MAT_Q(__real_)(ggml_backend_cuda_context&, const ggml_tensor*, const ggml_tensor*, const ggml_tensor*, ggml_tensor*);
+void MUL_MAT_Q(__real_)(ggml_backend_cuda_context&, const ggml_tensor*, const ggml_tensor*, const ggml_tensor*,
+                        ggml_tensor*);
 void MUL_MAT_Q(__wrap_)(ggml_backend_cuda_context& context, const ggml_tensor* weights, const ggml_tensor* input,
                         const ggml_tensor* ids, ggml_tensor* output) {
-  if (InUse() && CanMultiply(weights, input, ids, output, nullptr)) return Multiply(context, weights, input, output, nullptr);
+  if (InUse() && CanMultiply(weights, input, ids, output, nullptr))
+    return Multiply(context, weights, input, output, nullptr);
   MUL_MAT_Q(__real_)(context, weights, input, ids, output);
 }
 

@@ -1,10 +1,9 @@
-// The instructions of NVIDIA's tensor cores that our kernels use: those of compute capability 8.0 (Ampere) and newer. For
-// older devices nothing is compiled, and nothing is called there.
+// The instructions of NVIDIA's tensor cores that our kernels use: those of compute capability 8.0 (Ampere) and newer.
+// For older devices nothing is compiled, and nothing is called there.
 #pragma once
 
-#include <cstdint>
-
 #include <common.cuh>
+#include <cstdint>
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= GGML_CUDA_CC_AMPERE
 #define OUTRIDER_HAS_TENSOR_CORES
@@ -34,7 +33,8 @@ static __device__ __forceinline__ void MultiplyBytes16(int (&sums)[4], int a0, i
 #endif
 }
 
-static __device__ __forceinline__ void MultiplyHalves16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+static __device__ __forceinline__ void MultiplyHalves16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                        uint32_t b1) {
 #ifdef OUTRIDER_HAS_TENSOR_CORES
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
@@ -62,7 +62,8 @@ static __device__ __forceinline__ void LoadTransposed(uint32_t (&r)[4], const ha
 // Starts copying 16 bytes to shared memory, or 16 zeros.
 static __device__ __forceinline__ void StartCopy(half* to, const void* from, bool zeros) {
 #ifdef OUTRIDER_HAS_TENSOR_CORES
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)), "l"(from), "r"(zeros ? 0 : 16));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)), "l"(from),
+               "r"(zeros ? 0 : 16));
 #endif
 }
 

@@ -1,20 +1,20 @@
-#include "kernels/cuda/matmul.h"
+#include <unary.cuh>
 
 #include "kernels/cuda/instructions.cuh"
+#include "kernels/cuda/matmul.h"
 #include "kernels/cuda/weights.cuh"
-#include <unary.cuh>
 
 namespace outrider::kernels::cuda {
 namespace {
 
-constexpr int kBlock = 32;      // weights, and inputs, that share a scale
-constexpr int kTile = 16;       // rows of a tensor core's tile
-constexpr int kColumns = 8;     // columns of a tensor core's tile
-constexpr int kParts = 8;       // a row is cut into so many parts, which are added in order; a warp computes one
-constexpr int kThreads = 32;    // of a warp
+constexpr int kBlock = 32;    // weights, and inputs, that share a scale
+constexpr int kTile = 16;     // rows of a tensor core's tile
+constexpr int kColumns = 8;   // columns of a tensor core's tile
+constexpr int kParts = 8;     // a row is cut into so many parts, which are added in order; a warp computes one
+constexpr int kThreads = 32;  // of a warp
 
-// 2^23 + 2^22 as an integer's bits: an integer added to it is, read as a float, that much more than 2^23 + 2^22. Cheaper
-// than a conversion, and exact for all sums of 32 products of bytes.
+// 2^23 + 2^22 as an integer's bits: an integer added to it is, read as a float, that much more than 2^23 + 2^22.
+// Cheaper than a conversion, and exact for all sums of 32 products of bytes.
 constexpr int kMagicBits = 0x4B400000;
 constexpr float kMagic = 12582912.0f;
 
@@ -92,14 +92,15 @@ struct PlainInput {
 
 // Inputs that were quantised before.
 struct QuantisedInput {
-  const int8_t* bytes;    // column after column
-  const float2* scales;   // by block and column: the scale and the sum
-  int64_t stride;         // of a column, in bytes
-  int columns;            // a multiple of those of a thread block
+  const int8_t* bytes;   // column after column
+  const float2* scales;  // by block and column: the scale and the sum
+  int64_t stride;        // of a column, in bytes
+  int columns;           // a multiple of those of a thread block
 };
 
 template <typename Weights>
-__device__ __forceinline__ ColumnBlock LoadColumns(const PlainInput& input, int first_column, int columns, int block, int lane) {
+__device__ __forceinline__ ColumnBlock LoadColumns(const PlainInput& input, int first_column, int columns, int block,
+                                                   int lane) {
   const int quad = lane % 4, column = first_column + lane / 4;
   float4 first{0, 0, 0, 0}, second{0, 0, 0, 0};
   if (column < columns) {
@@ -111,16 +112,18 @@ __device__ __forceinline__ ColumnBlock LoadColumns(const PlainInput& input, int 
   ColumnBlock loaded{q.first, q.second, {}, {}};
   // Columns 2 * quad and 2 * quad + 1 are held by other threads.
   loaded.scales = {__shfl_sync(~0u, q.scale, 8 * quad), __shfl_sync(~0u, q.scale, 8 * quad + 4)};
-  if constexpr (Weights::kHasMin) loaded.sums = {__shfl_sync(~0u, q.sum, 8 * quad), __shfl_sync(~0u, q.sum, 8 * quad + 4)};
+  if constexpr (Weights::kHasMin)
+    loaded.sums = {__shfl_sync(~0u, q.sum, 8 * quad), __shfl_sync(~0u, q.sum, 8 * quad + 4)};
   return loaded;
 }
 
 template <typename Weights>
-__device__ __forceinline__ ColumnBlock LoadColumns(const QuantisedInput& input, int first_column, int /*columns*/, int block, int lane) {
+__device__ __forceinline__ ColumnBlock LoadColumns(const QuantisedInput& input, int first_column, int /*columns*/,
+                                                   int block, int lane) {
   const int quad = lane % 4;
   const int8_t* bytes = input.bytes + (first_column + lane / 4) * input.stride + static_cast<int64_t>(block) * kBlock;
-  const float4 both =
-      *reinterpret_cast<const float4*>(input.scales + static_cast<int64_t>(block) * input.columns + first_column + 2 * quad);
+  const float4 both = *reinterpret_cast<const float4*>(input.scales + static_cast<int64_t>(block) * input.columns +
+                                                       first_column + 2 * quad);
   return {*reinterpret_cast<const int*>(bytes + Weights::First(quad)),
           *reinterpret_cast<const int*>(bytes + Weights::Second(quad)),
           {both.x, both.z},
@@ -202,10 +205,11 @@ __device__ __forceinline__ void SumPart(const Product& product, const Input& inp
   }
 }
 
-// Each of the kParts warps of a thread block sums one part of the rows; then the parts are added in order. blockIdx: rows,
-// columns, product.
+// Each of the kParts warps of a thread block sums one part of the rows; then the parts are added in order. blockIdx:
+// rows, columns, product.
 template <typename Weights, int row_tiles, int tiles, typename Input>
-__global__ void __launch_bounds__(kThreads* kParts, row_tiles * tiles <= 8 ? 2 : 1) MultiplyKernel(Products products, Input input) {
+__global__ void __launch_bounds__(kThreads* kParts, row_tiles* tiles <= 8 ? 2 : 1)
+    MultiplyKernel(Products products, Input input) {
   constexpr int kRows = kTile * row_tiles;
   // Tiles of columns that are added at a time, so that the sums fit into the memory of a thread block.
   constexpr int kAtOnce = row_tiles * tiles > 8 ? 8 / row_tiles : tiles;
@@ -245,7 +249,8 @@ __global__ void __launch_bounds__(kThreads* kParts, row_tiles * tiles <= 8 ? 2 :
 }
 
 // A thread quantises four values; eight threads share a block. Columns beyond `columns` become zero.
-__global__ void QuantiseKernel(PlainInput input, QuantisedInput output, int8_t* bytes, float2* scales, int values, int columns) {
+__global__ void QuantiseKernel(PlainInput input, QuantisedInput output, int8_t* bytes, float2* scales, int values,
+                               int columns) {
   const int column = static_cast<int>(blockIdx.y);
   const int place = 4 * static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   ggml_cuda_pdl_sync();
@@ -261,7 +266,8 @@ __global__ void QuantiseKernel(PlainInput input, QuantisedInput output, int8_t* 
   if (!inside) return;
   *reinterpret_cast<int*>(bytes + column * output.stride + place) = packed;
   if (place % kBlock == 0) {
-    scales[static_cast<int64_t>(place / kBlock) * output.columns + column] = {scale.x, __fmul_rn(scale.x, static_cast<float>(sum))};
+    scales[static_cast<int64_t>(place / kBlock) * output.columns + column] = {
+        scale.x, __fmul_rn(scale.x, static_cast<float>(sum))};
   }
 }
 
@@ -286,8 +292,8 @@ void MultiplyBy(ggml_backend_cuda_context& context, const Products& products, co
   const QuantisedInput input{bytes.get(), scales.get(), values, padded};
   constexpr int kQuantiseThreads = 128;
   const dim3 blocks((values / 4 + kQuantiseThreads - 1) / kQuantiseThreads, padded);
-  ggml_cuda_kernel_launch(QuantiseKernel, ggml_cuda_kernel_launch_params(blocks, dim3(kQuantiseThreads), 0, stream), plain, input,
-                          bytes.get(), scales.get(), values, columns);
+  ggml_cuda_kernel_launch(QuantiseKernel, ggml_cuda_kernel_launch_params(blocks, dim3(kQuantiseThreads), 0, stream),
+                          plain, input, bytes.get(), scales.get(), values, columns);
   if (columns <= 4 * kColumns) return Launch<Weights, 1, 4>(products, input, stream);
   if (columns <= 8 * kColumns) return Launch<Weights, 1, 8>(products, input, stream);
   Launch<Weights, 2, 8>(products, input, stream);
@@ -303,7 +309,8 @@ Multiplier Find(ggml_type type) {
 }
 
 Multiplier MultiplierOf(ggml_type type) {
-  return Find<WeightsQ4_0, WeightsQ4_1, WeightsQ5_0, WeightsQ5_1, WeightsQ8_0, WeightsQ4_K, WeightsQ5_K, WeightsQ6_K>(type);
+  return Find<WeightsQ4_0, WeightsQ4_1, WeightsQ5_0, WeightsQ5_1, WeightsQ8_0, WeightsQ4_K, WeightsQ5_K, WeightsQ6_K>(
+      type);
 }
 
 bool IsPlainMatrix(const ggml_tensor* t) {
@@ -314,10 +321,14 @@ using GluOperation = void (*)(ggml_backend_cuda_context&, ggml_tensor*);
 
 GluOperation GluOperationOf(ggml_glu_op op) {
   switch (op) {
-    case GGML_GLU_OP_SWIGLU: return ggml_cuda_op_swiglu;
-    case GGML_GLU_OP_GEGLU: return ggml_cuda_op_geglu;
-    case GGML_GLU_OP_SWIGLU_OAI: return ggml_cuda_op_swiglu_oai;
-    default: return nullptr;
+    case GGML_GLU_OP_SWIGLU:
+      return ggml_cuda_op_swiglu;
+    case GGML_GLU_OP_GEGLU:
+      return ggml_cuda_op_geglu;
+    case GGML_GLU_OP_SWIGLU_OAI:
+      return ggml_cuda_op_swiglu_oai;
+    default:
+      return nullptr;
   }
 }
 
@@ -330,7 +341,8 @@ bool IsWeightsOfOurs(const ggml_tensor* t) {
   return HasMatmul(t->type) && IsPlainMatrix(t) && (IsAligned(t) || !needs_alignment);
 }
 
-Product MakeProduct(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* bias, ggml_tensor* output) {
+Product MakeProduct(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* bias,
+                    ggml_tensor* output) {
   Product product{};
   product.weights = static_cast<const char*>(weights->data);
   product.bias = bias == nullptr ? nullptr : static_cast<const float*>(bias->data);
@@ -350,21 +362,23 @@ bool HasMatmul(ggml_type type) {
   return MultiplierOf(type) != nullptr;
 }
 
-bool CanMultiply(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* ids, const ggml_tensor* output,
-                 const ggml_cuda_mm_fusion_args_host* fusion) {
+bool CanMultiply(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* ids,
+                 const ggml_tensor* output, const ggml_cuda_mm_fusion_args_host* fusion) {
   if (!RunsOn(ggml_cuda_get_device())) return false;
-  if (ids != nullptr || !IsWeightsOfOurs(weights) || input->type != GGML_TYPE_F32 || output->type != GGML_TYPE_F32) return false;
+  if (ids != nullptr || !IsWeightsOfOurs(weights) || input->type != GGML_TYPE_F32 || output->type != GGML_TYPE_F32)
+    return false;
   if (!IsPlainMatrix(input) || !IsPlainMatrix(output) || !IsAligned(input)) return false;
   if (fusion == nullptr) return true;
   if (fusion->x_scale != nullptr || fusion->gate_scale != nullptr) return false;
   if (fusion->gate == nullptr) return true;
   const ggml_tensor *gate = output->src[0], *up = output->src[1];
   return output->op == GGML_OP_GLU && gate != nullptr && up != nullptr && IsPlainMatrix(gate) && IsPlainMatrix(up) &&
-         IsWeightsOfOurs(fusion->gate) && fusion->gate->type == weights->type && GluOperationOf(fusion->glu_op) != nullptr;
+         IsWeightsOfOurs(fusion->gate) && fusion->gate->type == weights->type &&
+         GluOperationOf(fusion->glu_op) != nullptr;
 }
 
-void Multiply(ggml_backend_cuda_context& context, const ggml_tensor* weights, const ggml_tensor* input, ggml_tensor* output,
-              const ggml_cuda_mm_fusion_args_host* fusion) {
+void Multiply(ggml_backend_cuda_context& context, const ggml_tensor* weights, const ggml_tensor* input,
+              ggml_tensor* output, const ggml_cuda_mm_fusion_args_host* fusion) {
   const PlainInput plain{static_cast<const float*>(input->data), static_cast<int64_t>(input->nb[1] / sizeof(float))};
   const Multiplier multiply = MultiplierOf(weights->type);
   const ggml_tensor* bias = fusion == nullptr ? nullptr : fusion->x_bias;
@@ -373,7 +387,9 @@ void Multiply(ggml_backend_cuda_context& context, const ggml_tensor* weights, co
   }
   // Two products and their glu were joined: the products go where they would go by themselves.
   multiply(context,
-           {{MakeProduct(weights, input, bias, output->src[1]), MakeProduct(fusion->gate, input, fusion->gate_bias, output->src[0])}, 2},
+           {{MakeProduct(weights, input, bias, output->src[1]),
+             MakeProduct(fusion->gate, input, fusion->gate_bias, output->src[0])},
+            2},
            plain);
   GluOperationOf(fusion->glu_op)(context, output);
 }

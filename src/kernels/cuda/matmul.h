@@ -12,11 +12,11 @@ namespace outrider::kernels::cuda {
 bool HasMatmul(ggml_type type);
 
 // Whether Multiply() can compute this product; `fusion` may be null.
-bool CanMultiply(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* ids, const ggml_tensor* output,
-                 const ggml_cuda_mm_fusion_args_host* fusion);
+bool CanMultiply(const ggml_tensor* weights, const ggml_tensor* input, const ggml_tensor* ids,
+                 const ggml_tensor* output, const ggml_cuda_mm_fusion_args_host* fusion);
 
 // output = weights x input, plus what `fusion` says.
-void Multiply(ggml_backend_cuda_context& context, const ggml_tensor* weights, const ggml_tensor* input, ggml_tensor* output,
-              const ggml_cuda_mm_fusion_args_host* fusion);
+void Multiply(ggml_backend_cuda_context& context, const ggml_tensor* weights, const ggml_tensor* input,
+              ggml_tensor* output, const ggml_cuda_mm_fusion_args_host* fusion);
 
 }  // namespace outrider::kernels::cuda

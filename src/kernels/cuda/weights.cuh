@@ -1,14 +1,13 @@
 // How the weight types lie in memory, seen by the 32 threads of a warp that multiply 16 rows of a matrix.
 //
-// A warp walks along its rows in steps. A step holds one or several blocks of 32 weights. In the tensor cores' layout four
-// threads share a row: thread `quad` (0 ... 3) holds 8 weights of each block, those that follow kFirst(quad) and
-// kSecond(quad) (4 each). Load() fetches what the thread needs of a step; Block() makes the 8 weights of a block from it,
-// as signed bytes. A weight is scale * byte + min.
+// A warp walks along its rows in steps. A step holds one or several blocks of 32 weights. In the tensor cores' layout
+// four threads share a row: thread `quad` (0 ... 3) holds 8 weights of each block, those that follow kFirst(quad) and
+// kSecond(quad) (4 each). Load() fetches what the thread needs of a step; Block() makes the 8 weights of a block from
+// it, as signed bytes. A weight is scale * byte + min.
 #pragma once
 
-#include <cstdint>
-
 #include <common.cuh>
+#include <cstdint>
 
 namespace outrider::kernels::cuda {
 
@@ -77,7 +76,12 @@ struct WeightsQ4_1 : SmallBlocks {
     return {LoadHalves(block + 4 + 4 * quad), HalfAt(block), HalfAt(block + 2)};
   }
   static __device__ __forceinline__ BlockWeights Block(const Step& s, int /*block*/, int /*step*/) {
-    return {static_cast<int>(s.nibbles & 0x0F0F0F0Fu), static_cast<int>((s.nibbles >> 4) & 0x0F0F0F0Fu), s.scale, s.min, 0, 0};
+    return {static_cast<int>(s.nibbles & 0x0F0F0F0Fu),
+            static_cast<int>((s.nibbles >> 4) & 0x0F0F0F0Fu),
+            s.scale,
+            s.min,
+            0,
+            0};
   }
 };
 
@@ -94,7 +98,11 @@ struct WeightsQ5_0 : SmallBlocks {
   }
   static __device__ __forceinline__ BlockWeights Block(const Step& s, int /*block*/, int /*step*/) {
     return {Centred<16>((s.nibbles & 0x0F0F0F0Fu) | FifthBits(s.fifth)),
-            Centred<16>(((s.nibbles >> 4) & 0x0F0F0F0Fu) | FifthBits(s.fifth >> 16)), s.scale, 0, 0, 0};
+            Centred<16>(((s.nibbles >> 4) & 0x0F0F0F0Fu) | FifthBits(s.fifth >> 16)),
+            s.scale,
+            0,
+            0,
+            0};
   }
 };
 
@@ -111,7 +119,11 @@ struct WeightsQ5_1 : SmallBlocks {
   }
   static __device__ __forceinline__ BlockWeights Block(const Step& s, int /*block*/, int /*step*/) {
     return {static_cast<int>((s.nibbles & 0x0F0F0F0Fu) | FifthBits(s.fifth)),
-            static_cast<int>(((s.nibbles >> 4) & 0x0F0F0F0Fu) | FifthBits(s.fifth >> 16)), s.scale, s.min, 0, 0};
+            static_cast<int>(((s.nibbles >> 4) & 0x0F0F0F0Fu) | FifthBits(s.fifth >> 16)),
+            s.scale,
+            s.min,
+            0,
+            0};
   }
 };
 
@@ -145,7 +157,8 @@ struct SuperBlocks {
     if (j < 4) return {(low >> (8 * j)) & 63u, (middle >> (8 * j)) & 63u};
     const int shift = 8 * (j - 4);
     const uint32_t both = high >> shift;
-    return {(both & 0x0Fu) | (((low >> shift) >> 2) & 0x30u), ((both >> 4) & 0x0Fu) | (((middle >> shift) >> 2) & 0x30u)};
+    return {(both & 0x0Fu) | (((low >> shift) >> 2) & 0x30u),
+            ((both >> 4) & 0x0Fu) | (((middle >> shift) >> 2) & 0x30u)};
   }
   static __device__ __forceinline__ void SetScales(const uint4& head, int j, BlockWeights* weights) {
     const uint2 packed = ScaleAndMin(head, j);
@@ -189,8 +202,10 @@ struct WeightsQ5_K : SuperBlocks {
   static __device__ __forceinline__ BlockWeights Block(const Step& s, int block, int step) {
     const int j = 2 * (step % 4) + block;
     BlockWeights weights{};
-    weights.first = static_cast<int>(((s.nibbles.x >> (4 * block)) & 0x0F0F0F0Fu) | (((s.fifth.x >> j) & 0x01010101u) << 4));
-    weights.second = static_cast<int>(((s.nibbles.y >> (4 * block)) & 0x0F0F0F0Fu) | (((s.fifth.y >> j) & 0x01010101u) << 4));
+    weights.first =
+        static_cast<int>(((s.nibbles.x >> (4 * block)) & 0x0F0F0F0Fu) | (((s.fifth.x >> j) & 0x01010101u) << 4));
+    weights.second =
+        static_cast<int>(((s.nibbles.y >> (4 * block)) & 0x0F0F0F0Fu) | (((s.fifth.y >> j) & 0x01010101u) << 4));
     SetScales(s.head, j, &weights);
     return weights;
   }
@@ -223,9 +238,11 @@ struct WeightsQ6_K {
   static __device__ __forceinline__ BlockWeights Block(const Step& s, int block, int /*step*/) {
     const int part = 2 * (block % 2), shift = 4 * (block / 2);
     const uint32_t first = ((s.low[part] >> shift) & 0x0F0F0F0Fu) | (((s.high[0] >> (2 * block)) & 0x03030303u) << 4);
-    const uint32_t second = ((s.low[part + 1] >> shift) & 0x0F0F0F0Fu) | (((s.high[1] >> (2 * block)) & 0x03030303u) << 4);
+    const uint32_t second =
+        ((s.low[part + 1] >> shift) & 0x0F0F0F0Fu) | (((s.high[1] >> (2 * block)) & 0x03030303u) << 4);
     const uint32_t scales = s.scales[block / 2] >> (16 * (block % 2));
-    return {Centred<32>(first), Centred<32>(second), s.scale, 0, static_cast<int8_t>(scales >> 8), static_cast<int8_t>(scales)};
+    return {Centred<32>(first),         Centred<32>(second), s.scale, 0, static_cast<int8_t>(scales >> 8),
+            static_cast<int8_t>(scales)};
   }
 };
 
