@@ -113,8 +113,8 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
   flags
       .Add(
           "--kernels", o.model.kernels,
-          "kernels for matrix products on the CPU: ggml, outrider (a step of several rows costs little more than one), "
-          "auto = the faster ones on this machine")
+          "kernels for matrix products and attention: ggml, outrider (rows treated alike; a step of several rows costs "
+          "little more than one), auto = the faster ones of this CPU, and ggml on a GPU")
       ->transform(CLI::CheckedTransformer(kernels))
       ->default_str("auto");
   flags.Add("--numa", o.numa, "distribute, isolate or numactl: spread threads over NUMA nodes");

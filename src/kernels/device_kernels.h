@@ -18,7 +18,7 @@ namespace outrider::kernels::device {
 bool Installed();
 bool Serve(ggml_backend_dev_t device);
 
-// Whether they are used. At the start they are.
+// Whether they are used. At the start they are not.
 void Use(bool ours);
 bool InUse();
 

@@ -80,8 +80,10 @@ bool TooLargeToCopy(const ModelOptions& options) {
 // ours; that they are is tested, on this device.
 std::string DeviceCaveat(const std::string& name, const std::vector<WeightType>& types) {
   ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
-  if (device == nullptr || !kernels::device::Serve(device) || !kernels::device::InUse()) {
-    return fmt::format("part of the model runs on {}, whose results depend on the number of rows", name);
+  const bool has_ours = device != nullptr && kernels::device::Serve(device);
+  if (!has_ours || !kernels::device::InUse()) {
+    return fmt::format("part of the model runs on {}, whose results depend on the number of rows{}", name,
+                       has_ours ? " (not with --kernels outrider, which is slower for few requests)" : "");
   }
   for (const WeightType& weights : types) {
     if (!kernels::device::HasProduct(weights.type) || !RowsAreIndependentOn(device, weights.type)) {

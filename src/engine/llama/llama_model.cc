@@ -138,7 +138,9 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (options.kernels == Kernels::kOutrider && !options.repack) {
     return InvalidArgument("--kernels outrider reorders weights: it does not go with --no-repack");
   }
-  kernels::device::Use(options.kernels != Kernels::kGgml);
+  // On a device ours are exact, but not yet as fast as ggml's for few requests (docs/GPU.md), so they must be asked
+  // for.
+  kernels::device::Use(options.kernels == Kernels::kOutrider);
   KernelTrials trials(options.kernel_trials);
   WeightSettings weights = ChooseWeightSettings(options, trials);
   if (options.repack && (!weights.repack || !weights.as_they_are.empty())) {

@@ -268,11 +268,21 @@ __global__ void MergeKernel(Attention a) {
   const int values = static_cast<int>(blockDim.x), value = static_cast<int>(threadIdx.x);
   RowState state;
   float total = 0;
-  for (int chunk = 0; chunk < a.chunks; ++chunk) {
-    const int64_t part = place * a.chunks + chunk;
-    const float2 added = a.partial_state[part];
-    if (added.x == -INFINITY) continue;
-    total = MergeSum(total, a.partial[part * values + value], Merge(&state, added.x, added.y));
+  constexpr int kAtOnce = 8;  // chunks whose results are on their way at once
+  for (int first = 0; first < a.chunks; first += kAtOnce) {
+    float2 states[kAtOnce];
+    float sums[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t part = place * a.chunks + min(first + i, a.chunks - 1);
+      states[i] = a.partial_state[part];
+      sums[i] = a.partial[part * values + value];  // not used if no cell of the chunk was seen
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i >= a.chunks || states[i].x == -INFINITY) continue;
+      total = MergeSum(total, sums[i], Merge(&state, states[i].x, states[i].y));
+    }
   }
   a.output[place * values + value] = __fmul_rn(total, Normaliser(state, a.sinks, static_cast<int>(place % a.heads)));
   ggml_cuda_pdl_lc();
@@ -280,12 +290,12 @@ __global__ void MergeKernel(Attention a) {
 
 template <int values>
 void AttendWith(ggml_backend_cuda_context& context, Attention a) {
+  // Warps without rows of their own help to copy the cells.
   const int tiles = (a.rows * a.group + kTile - 1) / kTile;
-  const int warps = std::min(tiles, kMaxWarps);
-  const int blocks = (tiles + warps - 1) / warps;
+  const int blocks = (tiles + kMaxWarps - 1) / kMaxWarps;
   const int memories = a.heads / a.group * a.sequences;
   constexpr size_t kShared = 2 * kChunk * (values + 8) * sizeof(half);
-  const dim3 threads(32, warps);
+  const dim3 threads(32, kMaxWarps);
   // Few thread blocks would leave most of the device idle.
   constexpr size_t kMaxPartial = size_t{1} << 26;  // values
   const int64_t places = static_cast<int64_t>(a.sequences) * a.rows * a.heads;

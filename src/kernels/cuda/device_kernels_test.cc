@@ -26,8 +26,10 @@ using ContextPtr = std::unique_ptr<ggml_context, Free>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, Free>;
 
 ggml_backend_t Device() {
-  static const std::unique_ptr<ggml_backend, Free> backend(
-      ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_GPU, nullptr));
+  static const std::unique_ptr<ggml_backend, Free> backend = [] {
+    Use(true);
+    return std::unique_ptr<ggml_backend, Free>(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_GPU, nullptr));
+  }();
   return backend.get();
 }
 

@@ -16,7 +16,7 @@
 namespace outrider::kernels::device {
 namespace {
 
-std::atomic<bool> in_use{true};
+std::atomic<bool> in_use{false};
 
 }  // namespace
 

@@ -98,28 +98,37 @@ struct QuantisedInput {
   int columns;           // a multiple of those of a thread block
 };
 
+// Fetch() loads what a thread needs of a block of 8 columns, and Columns() makes a ColumnBlock of it. They are two
+// steps so that several blocks can be on their way at once.
+struct PlainColumns {
+  float4 first, second;
+};
+
 template <typename Weights>
-__device__ __forceinline__ ColumnBlock LoadColumns(const PlainInput& input, int first_column, int columns, int block,
-                                                   int lane) {
+__device__ __forceinline__ PlainColumns Fetch(const PlainInput& input, int first_column, int columns, int block,
+                                              int lane) {
   const int quad = lane % 4, column = first_column + lane / 4;
-  float4 first{0, 0, 0, 0}, second{0, 0, 0, 0};
-  if (column < columns) {
-    const float* values = input.values + column * input.stride + static_cast<int64_t>(block) * kBlock;
-    first = *reinterpret_cast<const float4*>(values + Weights::First(quad));
-    second = *reinterpret_cast<const float4*>(values + Weights::Second(quad));
-  }
-  const Quantised q = Quantise(first, second);
-  ColumnBlock loaded{q.first, q.second, {}, {}};
-  // Columns 2 * quad and 2 * quad + 1 are held by other threads.
-  loaded.scales = {__shfl_sync(~0u, q.scale, 8 * quad), __shfl_sync(~0u, q.scale, 8 * quad + 4)};
-  if constexpr (Weights::kHasMin)
-    loaded.sums = {__shfl_sync(~0u, q.sum, 8 * quad), __shfl_sync(~0u, q.sum, 8 * quad + 4)};
-  return loaded;
+  if (column >= columns) return {{0, 0, 0, 0}, {0, 0, 0, 0}};
+  const float* values = input.values + column * input.stride + static_cast<int64_t>(block) * kBlock;
+  return {*reinterpret_cast<const float4*>(values + Weights::First(quad)),
+          *reinterpret_cast<const float4*>(values + Weights::Second(quad))};
 }
 
 template <typename Weights>
-__device__ __forceinline__ ColumnBlock LoadColumns(const QuantisedInput& input, int first_column, int /*columns*/,
-                                                   int block, int lane) {
+__device__ __forceinline__ ColumnBlock Columns(const PlainColumns& fetched, int lane) {
+  const int quad = lane % 4;
+  const Quantised q = Quantise(fetched.first, fetched.second);
+  ColumnBlock columns{q.first, q.second, {}, {}};
+  // Columns 2 * quad and 2 * quad + 1 are held by other threads.
+  columns.scales = {__shfl_sync(~0u, q.scale, 8 * quad), __shfl_sync(~0u, q.scale, 8 * quad + 4)};
+  if constexpr (Weights::kHasMin)
+    columns.sums = {__shfl_sync(~0u, q.sum, 8 * quad), __shfl_sync(~0u, q.sum, 8 * quad + 4)};
+  return columns;
+}
+
+template <typename Weights>
+__device__ __forceinline__ ColumnBlock Fetch(const QuantisedInput& input, int first_column, int /*columns*/, int block,
+                                             int lane) {
   const int quad = lane % 4;
   const int8_t* bytes = input.bytes + (first_column + lane / 4) * input.stride + static_cast<int64_t>(block) * kBlock;
   const float4 both = *reinterpret_cast<const float4*>(input.scales + static_cast<int64_t>(block) * input.columns +
@@ -128,6 +137,11 @@ __device__ __forceinline__ ColumnBlock LoadColumns(const QuantisedInput& input, 
           *reinterpret_cast<const int*>(bytes + Weights::Second(quad)),
           {both.x, both.z},
           {both.y, both.w}};
+}
+
+template <typename Weights>
+__device__ __forceinline__ ColumnBlock Columns(const ColumnBlock& fetched, int /*lane*/) {
+  return fetched;
 }
 
 struct Product {
@@ -152,8 +166,11 @@ struct Products {
 template <typename Weights, int row_tiles, int tiles, typename Input>
 __device__ __forceinline__ void SumPart(const Product& product, const Input& input, int first_row, int first_column,
                                         int part, float (&sums)[row_tiles][tiles][4]) {
-  // The weights of the next step are loaded during this one, where there are registers for both.
-  constexpr bool kLoadsAhead = row_tiles * tiles <= 2;
+  // Blocks of weights, and of columns, that are loaded at once, as far as there are registers for them: a small product
+  // takes as long as its loads have to be waited for.
+  constexpr int kTiles = row_tiles * tiles, kStepBlocks = Weights::kStepBlocks;
+  constexpr int kSteps = kTiles == 1 ? 8 / kStepBlocks : kTiles == 2 && kStepBlocks < 4 ? 4 / kStepBlocks : 1;
+  constexpr int kFetched = kTiles == 1 ? 4 : kTiles == 2 && kStepBlocks * kSteps > 1 ? 2 : 1;
   const int lane = static_cast<int>(threadIdx.x), quad = lane % 4;
   const char* rows[row_tiles][2];
   for (int r = 0; r < row_tiles; ++r) {
@@ -166,42 +183,52 @@ __device__ __forceinline__ void SumPart(const Product& product, const Input& inp
   const int end = steps * (part + 1) / kParts;
   int step = steps * part / kParts;
   if (!product.constant_weights) ggml_cuda_pdl_sync();
-  typename Weights::Step next[row_tiles][2];
-  if (step < end) {
-    for (int r = 0; r < row_tiles; ++r) {
-      for (int half = 0; half < 2; ++half) next[r][half] = Weights::Load(rows[r][half], step, quad);
+  typename Weights::Step loaded[kSteps][row_tiles][2];
+  const auto load = [&] {
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+#pragma unroll
+      for (int r = 0; r < row_tiles; ++r) {
+        loaded[i][r][0] = Weights::Load(rows[r][0], min(step + i, end - 1), quad);
+        loaded[i][r][1] = Weights::Load(rows[r][1], min(step + i, end - 1), quad);
+      }
     }
-  }
+  };
+  if (step < end) load();
   if (product.constant_weights) ggml_cuda_pdl_sync();
-  for (; step < end; ++step) {
-    typename Weights::Step now[row_tiles][2];
-    for (int r = 0; r < row_tiles; ++r) {
-      for (int half = 0; half < 2; ++half) {
-        now[r][half] = next[r][half];
-        if constexpr (kLoadsAhead) next[r][half] = Weights::Load(rows[r][half], min(step + 1, end - 1), quad);
+  for (; step < end;) {
+#pragma unroll
+    for (int first = 0; first < kSteps * kStepBlocks; first += kFetched) {
+      const int first_block = step * kStepBlocks + first, last_block = end * kStepBlocks - 1;
+      decltype(Fetch<Weights>(input, 0, 0, 0, 0)) fetched[kFetched][tiles];
+#pragma unroll
+      for (int i = 0; i < kFetched; ++i) {
+#pragma unroll
+        for (int tile = 0; tile < tiles; ++tile) {
+          fetched[i][tile] = Fetch<Weights>(input, first_column + kColumns * tile, product.columns,
+                                            min(first_block + i, last_block), lane);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kFetched; ++i) {
+        if (first_block + i > last_block) break;
+        const int in_step = (first + i) % kStepBlocks, which = (first + i) / kStepBlocks;
+        BlockWeights low[row_tiles], high[row_tiles];
+#pragma unroll
+        for (int r = 0; r < row_tiles; ++r) {
+          low[r] = Weights::Block(loaded[which][r][0], in_step, step + which);
+          high[r] = Weights::Block(loaded[which][r][1], in_step, step + which);
+        }
+#pragma unroll
+        for (int tile = 0; tile < tiles; ++tile) {
+          const ColumnBlock columns = Columns<Weights>(fetched[i][tile], lane);
+#pragma unroll
+          for (int r = 0; r < row_tiles; ++r) AddBlock<Weights>(sums[r][tile], low[r], high[r], columns);
+        }
       }
     }
-#pragma unroll
-    for (int block = 0; block < Weights::kStepBlocks; ++block) {
-      BlockWeights low[row_tiles], high[row_tiles];
-#pragma unroll
-      for (int r = 0; r < row_tiles; ++r) {
-        low[r] = Weights::Block(now[r][0], block, step);
-        high[r] = Weights::Block(now[r][1], block, step);
-      }
-#pragma unroll
-      for (int tile = 0; tile < tiles; ++tile) {
-        const ColumnBlock columns = LoadColumns<Weights>(input, first_column + kColumns * tile, product.columns,
-                                                         step * Weights::kStepBlocks + block, lane);
-#pragma unroll
-        for (int r = 0; r < row_tiles; ++r) AddBlock<Weights>(sums[r][tile], low[r], high[r], columns);
-      }
-    }
-    if constexpr (!kLoadsAhead) {
-      for (int r = 0; r < row_tiles; ++r) {
-        for (int half = 0; half < 2; ++half) next[r][half] = Weights::Load(rows[r][half], min(step + 1, end - 1), quad);
-      }
-    }
+    step += kSteps;
+    if (step < end) load();
   }
 }
 
@@ -214,7 +241,7 @@ __global__ void __launch_bounds__(kThreads* kParts, row_tiles* tiles <= 8 ? 2 : 
   // Tiles of columns that are added at a time, so that the sums fit into the memory of a thread block.
   constexpr int kAtOnce = row_tiles * tiles > 8 ? 8 / row_tiles : tiles;
   __shared__ float parts[kParts][kColumns * kAtOnce][kRows];
-  const Product& product = products.of[blockIdx.z];
+  const Product product = blockIdx.z == 0 ? products.of[0] : products.of[1];
   const int first_row = static_cast<int>(blockIdx.x) * kRows;
   const int first_column = static_cast<int>(blockIdx.y) * kColumns * tiles;
   const int warp = static_cast<int>(threadIdx.y), lane = static_cast<int>(threadIdx.x);
