@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/discard_json.h"
 #include "base/utf8.h"
 
 namespace outrider {
@@ -25,6 +26,10 @@ class Builder {
   using binary_t = Json::binary_t;
 
   Builder(const JsonLimits& limits, const std::function<bool()>& wanted) : limits_(limits), wanted_(wanted) {}
+
+  ~Builder() { DiscardJson(&root_); }  // it may be half built, for want of memory
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
 
   Json& root() { return root_; }
   const Status& status() const { return status_; }

@@ -63,7 +63,7 @@ TEST(JsonTest, RefusesTooManyValues) {
 }
 
 TEST(JsonTest, StopsWhenNobodyWaits) {
-  const std::string text = "[" + std::string(200'000, '1') + "]";  // one number, which is not worth asking
+  const std::string text = "[\"" + std::string(200'000, '1') + "\"]";  // one value, which is not worth asking
   int asked = 0;
   const auto count = [&] { return ++asked < 3; };
   EXPECT_TRUE(ParseJson(text, {}, count).ok());

@@ -50,7 +50,7 @@ TEST(SecretsTest, SecretsAreHiddenWhereverTheyStand) {
             "a=--api-key ... --spec remote:h,token=... -v --hf-token=...");
   EXPECT_EQ(HideSecrets("a=--spec 'remote:h,token=se cret,n_max=3' -v"), "a=--spec 'remote:h,token=...")
       << "it may hold what would end it without quotes";
-  for (const char* harmless : {"", "token=", "--api-key-file=keys.txt", "--api-key", "max_token=3", "suffix:n=1"}) {
+  for (const char* harmless : {"", "--api-key-file=keys.txt", "--api-key", "max_token=3", "suffix:n=1"}) {
     EXPECT_EQ(HideSecrets(harmless), harmless);
   }
 }

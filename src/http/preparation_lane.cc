@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/memory_reserve.h"
+
 namespace outrider {
 namespace {
 
@@ -65,6 +67,7 @@ void PreparationLane::Work() {
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return ended_ || !waiting_.empty(); };
   while (true) {
+    KeepMemoryReserve();
     changed_.wait(lock, [&] { return has_work() || give_memory_back_; });
     if (give_memory_back_ && !changed_.wait_for(lock, kMemoryDelay, has_work)) {
       give_memory_back_ = false;

@@ -10,6 +10,7 @@
 #include "api/answer_limit.h"
 #include "api/fields.h"
 #include "api/messages.h"
+#include "base/discard_json.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/browser_guard.h"
@@ -21,6 +22,7 @@
 #include "http/page_routes.h"
 #include "http/preparation_lane.h"
 #include "http/slots.h"
+#include "http/welcome.h"
 
 namespace outrider {
 namespace {
@@ -30,16 +32,6 @@ using httplib::Response;
 
 constexpr int kMaxGenerations = 1024;  // each has a thread
 constexpr int kSpareWorkers = 16;      // for requests that do not generate, however many do
-
-constexpr const char* kWelcome =
-    "Outrider is running.\n\n"
-    "  POST /v1/chat/completions   OpenAI chat          POST /completion     llama.cpp completion\n"
-    "  POST /v1/completions        OpenAI completions   POST /tokenize       text to tokens\n"
-    "  POST /v1/responses          OpenAI responses     POST /detokenize     tokens to text\n"
-    "  POST /v1/messages           Anthropic messages   POST /apply-template messages to prompt\n"
-    "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
-    "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
-    "  GET  /live                                       the same, as a stream of snapshots\n";
 
 ConnectionLimits LimitsOf(const HttpOptions& options) {
   const auto seconds = [](double value) {
@@ -121,7 +113,10 @@ struct HttpServer::Impl {
     Post(path, [this, answer = std::move(answer)](const Request& request, Response& response) {
       Prepare(request, response, [&] {
         auto body = ParseBody(request);
-        SendResult(request, response, body.ok() ? answer(*body) : Result<Json>(body.status()));
+        const DiscardedJson discarded(&body);
+        auto result = body.ok() ? answer(*body) : Result<Json>(body.status());
+        const DiscardedJson discarded_too(&result);
+        SendResult(request, response, result);
       });
     });
   }
@@ -150,6 +145,7 @@ struct HttpServer::Impl {
 
   Result<AcceptedGeneration> Submit(const Request& request, ParseRequest parse) {
     auto body = ParseBody(request);
+    const DiscardedJson discarded(&body);
     if (!body.ok()) return body.status();
     auto parsed = parse(*body, OwnerOf(request), services.api);
     if (!parsed.ok()) return parsed.status();
@@ -185,6 +181,7 @@ struct HttpServer::Impl {
 
   Result<EmbeddingRequest> ReadEmbeddings(const Request& request) const {
     auto body = ParseBody(request);
+    const DiscardedJson discarded(&body);
     if (!body.ok()) return body.status();
     return ReadEmbeddingRequest(*body, services.api, *services.embedder);
   }
@@ -207,8 +204,7 @@ struct HttpServer::Impl {
       std::optional<EmbeddingRequest> inputs;
       Prepare(request, response, [&] {
         auto read = ReadEmbeddings(request);
-        if (read.ok()) inputs = std::move(*read);
-        if (!read.ok()) SendError(request, response, read.status());
+        read.ok() ? void(inputs = std::move(*read)) : SendError(request, response, read.status());
       });
       if (!inputs) return;
       SendResult(request, response, EmbeddingsJson(*inputs, services.api, *services.embedder, before_each));
@@ -371,7 +367,10 @@ struct HttpServer::Impl {
                         : fmt::format("the request could not be read (HTTP {})", status);
       SendError(request, response, InvalidArgument(message), status);
     });
-    server.set_exception_handler(SendException);
+    server.set_exception_handler([this](const Request& request, Response& response, std::exception_ptr exception) {
+      lane.GiveMemoryBack();  // fills the reserve again
+      SendException(request, response, std::move(exception));
+    });
   }
 };
 

