@@ -1,8 +1,12 @@
 // POST /v1/embeddings, as OpenAI has it.
+#include "api/embeddings.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
+#include <cmath>
+#include <limits>
 
 #include "api/fields.h"
 #include "api/info.h"
@@ -44,53 +48,85 @@ bool ReadWantsBase64(FieldReader* fields) {
   return format == "base64";
 }
 
+// Token ids and texts; the beginning-of-text token is put before a text that comes first.
+Result<std::vector<Token>> ReadMixed(const Json& list, const std::string& field, const Tokenizer& tokenizer) {
+  std::vector<Token> tokens;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_string()) {
+      Result<std::vector<Token>> one = ReadTokenList(Json::array({list[i]}), field, tokenizer);
+      if (!one.ok()) return InvalidArgument(one.status().message(), fmt::format("{}[{}]", field, i));
+      tokens.push_back(one->at(0));
+      continue;
+    }
+    const std::vector<Token> more =
+        tokenizer.Tokenize(list[i].get_ref<const std::string&>(), /*add_bos=*/i == 0, SpecialTokens::kParse);
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  }
+  return tokens;
+}
+
 // One input, a text or its tokens; `field` is where it stands.
 Result<std::vector<Token>> ReadInput(const Json& input, const std::string& field, const ApiContext& context,
                                      const Embedder& embedder) {
   if (!input.is_string() && !input.is_array()) return InvalidArgument("must be a string or a list of token ids", field);
-  const bool empty = input.is_string() ? input.get_ref<const std::string&>().empty() : input.empty();
-  if (empty) return InvalidArgument("must not be empty", field);
-
+  // An empty text is a text: models that put a token at the beginning have an embedding of it.
   Result<std::vector<Token>> tokens =
       input.is_array()
-          ? ReadTokenList(input, field, context.tokenizer)
+          ? ReadMixed(input, field, context.tokenizer)
           : context.tokenizer.Tokenize(input.get_ref<const std::string&>(), /*add_bos=*/true, SpecialTokens::kParse);
   if (!tokens.ok()) return tokens;
   if (tokens->empty()) return InvalidArgument("has no tokens", field);
   if (tokens->size() > static_cast<size_t>(embedder.max_tokens())) {
     return InvalidArgument(
-        fmt::format("has {} tokens, more than the {} that fit", tokens->size(), embedder.max_tokens()), field);
+        fmt::format("is too large: it has {} tokens, and {} fit", tokens->size(), embedder.max_tokens()), field);
   }
   return tokens;
 }
 
-Result<std::vector<std::vector<Token>>> ReadInputs(const Json& input, const ApiContext& context,
-                                                   const Embedder& embedder) {
-  if (input.is_null()) return InvalidArgument("is required", "input");
-  const bool several = input.is_array() && !input.empty() && !input[0].is_number();
+// The beginning of the vector, of length 1 again: what models that were trained for it mean by fewer dimensions.
+std::vector<float> Shorten(std::vector<float> vector, size_t dimensions) {
+  vector.resize(dimensions);
+  double squares = 0;
+  for (const float x : vector) squares += static_cast<double>(x) * x;
+  const auto scale = static_cast<float>(squares > 0 ? 1 / std::sqrt(squares) : 0);
+  for (float& x : vector) x *= scale;
+  return vector;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<Token>>> ReadEmbeddingInputs(const Json& input, const std::string& name,
+                                                            const ApiContext& context, const Embedder& embedder) {
+  if (input.is_null()) return InvalidArgument("is required", name);
+  const bool several = input.is_array() && !input.empty() &&
+                       std::none_of(input.begin(), input.end(), [](const Json& item) { return item.is_number(); });
   if (!several) {
-    Result<std::vector<Token>> tokens = ReadInput(input, "input", context, embedder);
+    Result<std::vector<Token>> tokens = ReadInput(input, name, context, embedder);
     if (!tokens.ok()) return tokens.status();
     return std::vector<std::vector<Token>>{std::move(*tokens)};
   }
-  if (input.size() > kMaxInputs) return InvalidArgument(fmt::format("has more than {} items", kMaxInputs), "input");
+  if (input.size() > kMaxInputs) return InvalidArgument(fmt::format("has more than {} items", kMaxInputs), name);
   std::vector<std::vector<Token>> inputs;
   for (size_t i = 0; i < input.size(); ++i) {
-    Result<std::vector<Token>> tokens = ReadInput(input[i], fmt::format("input[{}]", i), context, embedder);
+    Result<std::vector<Token>> tokens = ReadInput(input[i], fmt::format("{}[{}]", name, i), context, embedder);
     if (!tokens.ok()) return tokens.status();
     inputs.push_back(std::move(*tokens));
   }
   return inputs;
 }
 
-}  // namespace
-
 Result<Json> EmbeddingsJson(const Json& body, const ApiContext& context, Embedder& embedder) {
   FieldReader fields(body);
   const bool base64 = ReadWantsBase64(&fields);
-  if (fields.Has("dimensions")) fields.Fail("dimensions", "is not supported: embeddings have the model's own size");
+  int dimensions = 0;
+  fields.Int("dimensions", 1, std::numeric_limits<int>::max(), &dimensions);
   if (!fields.status().ok()) return fields.status();
-  const Result<std::vector<std::vector<Token>>> inputs = ReadInputs(fields.At("input"), context, embedder);
+  if (embedder.kind() == EmbeddingKind::kTokens) {
+    return InvalidArgument("--pooling none gives an embedding for each token, which only /embeddings can answer with");
+  }
+  if (embedder.kind() == EmbeddingKind::kRank) return Unsupported(kOnlyRanks);
+  const Result<std::vector<std::vector<Token>>> inputs =
+      ReadEmbeddingInputs(fields.At("input"), "input", context, embedder);
   if (!inputs.ok()) return inputs.status();
 
   Json data = Json::array();
@@ -99,6 +135,10 @@ Result<Json> EmbeddingsJson(const Json& body, const ApiContext& context, Embedde
     Result<std::vector<float>> embedding = embedder.Embed(tokens);
     if (!embedding.ok()) return embedding.status();
     total_tokens += tokens.size();
+    if (static_cast<size_t>(dimensions) > embedding->size()) {
+      return InvalidArgument(fmt::format("is larger than the {} of this model", embedding->size()), "dimensions");
+    }
+    if (dimensions > 0) *embedding = Shorten(std::move(*embedding), static_cast<size_t>(dimensions));
     data.push_back({{"object", "embedding"},
                     {"index", data.size()},
                     {"embedding", base64 ? Json(Base64(FloatBytes(*embedding))) : Json(*embedding)}});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "api/protocol.h"
 #include "base/json.h"
@@ -17,10 +18,15 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
                                                       GenerationRequest* request);
 
 // Reads what the protocols without a chat template have in common: generation fields, output format, and "prompt",
-// which is a string, a list with one string, token ids, or a mix of both.
-Status PrepareText(const Json& body, const ApiContext& context, GenerationRequest* request);
+// which is a string, token ids, a mix of both in a list, {"prompt_string": …}, or a list of prompts. A list that has
+// token ids of its own is one prompt. A copy of `request` for each prompt comes back.
+Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiContext& context,
+                                                    GenerationRequest request);
 
-// kInvalidArgument if the prompt leaves no room for an answer.
+// The same for endpoints that make a single prompt themselves: does not look at "prompt".
+Status PrepareFormat(const Json& body, const ApiContext& context, GenerationRequest* request);
+
+// kContextExceeded if the prompt leaves no room for an answer, kInvalidArgument if it is empty.
 Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field);
 
 }  // namespace outrider

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/prepare.h"
+#include "scheduler/request_check.h"
 
 namespace outrider {
 namespace {
@@ -92,9 +93,7 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
 Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field) {
   if (prompt_tokens == 0) return InvalidArgument("the prompt is empty", field);
   if (prompt_tokens < static_cast<size_t>(context.sequence_length)) return {};
-  return InvalidArgument(fmt::format("the prompt has {} tokens, which leaves no room for an answer in a context of {}",
-                                     prompt_tokens, context.sequence_length),
-                         field);
+  return PromptTooLong(prompt_tokens, context.sequence_length, field);
 }
 
 }  // namespace outrider

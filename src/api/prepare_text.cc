@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/choices.h"
 #include "api/fields.h"
 #include "api/generation_fields.h"
 #include "api/output_format.h"
@@ -14,8 +15,12 @@ namespace {
 
 constexpr const char* kField = "prompt";
 
+// One prompt as an object, as llama.cpp has it for text with images. Text alone works for every model.
+constexpr const char* kText = "prompt_string";
+constexpr const char* kMedia = "multimodal_data";
+
 bool IsPrompt(const Json& item) {
-  return item.is_string() || item.is_array();
+  return item.is_string() || item.is_array() || item.is_object();
 }
 
 // `items`: texts and token ids; the beginning-of-text token is put before a text that comes first.
@@ -40,27 +45,52 @@ Result<std::vector<Token>> ReadItems(const Json& items, const Tokenizer& tokeniz
 }
 
 Result<std::vector<Token>> ReadPrompt(const Json& prompt, const Tokenizer& tokenizer) {
-  if (prompt.is_null()) return InvalidArgument("is required", kField);
   if (!IsPrompt(prompt)) return InvalidArgument("must be a string or a list of token ids", kField);
+  if (prompt.is_array()) return ReadItems(prompt, tokenizer);
   if (prompt.is_string()) return ReadItems(Json::array({prompt}), tokenizer);
-  if (prompt.size() > 1 && std::all_of(prompt.begin(), prompt.end(), IsPrompt)) {
-    return InvalidArgument("only one prompt per request is supported", kField);
-  }
-  // [[1, 2, 3]] is OpenAI's list of one prompt of tokens.
-  return ReadItems(prompt.size() == 1 && prompt[0].is_array() ? prompt[0] : prompt, tokenizer);
+  FieldReader fields(prompt, fmt::format("{}.", kField));
+  std::string text;
+  if (!fields.Has(kText)) fields.Fail(kText, "is required");
+  fields.String(kText, &text);
+  if (!fields.At(kMedia).empty()) fields.Fail(kMedia, "is not supported: this model takes text only");
+  if (!fields.status().ok()) return fields.status();
+  return ReadItems(Json::array({text}), tokenizer);
+}
+
+// A list of strings, lists and objects is a list of prompts: [[1, 2], "text"]; one with token ids is a prompt.
+std::vector<Json> ListPrompts(const Json& prompt) {
+  const bool several = prompt.is_array() && !prompt.empty() && std::all_of(prompt.begin(), prompt.end(), IsPrompt);
+  return several ? std::vector<Json>(prompt.begin(), prompt.end()) : std::vector<Json>{prompt};
 }
 
 }  // namespace
 
-Status PrepareText(const Json& body, const ApiContext& context, GenerationRequest* request) {
+Status PrepareFormat(const Json& body, const ApiContext& context, GenerationRequest* request) {
   ChatInput format;
   if (const Status status = ReadGenerationFields(body, context, request); !status.ok()) return status;
   if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;
   SetGrammar(format, request);
-  Result<std::vector<Token>> prompt = ReadPrompt(FieldReader(body).At(kField), context.tokenizer);
-  if (!prompt.ok()) return prompt.status();
-  request->prompt = std::move(*prompt);
-  return CheckPromptFits(request->prompt.size(), context, kField);
+  return {};
+}
+
+Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiContext& context,
+                                                    GenerationRequest request) {
+  if (const Status status = PrepareFormat(body, context, &request); !status.ok()) return status;
+  const Json& prompt = FieldReader(body).At(kField);
+  if (prompt.is_null()) return InvalidArgument("is required", kField);
+  const std::vector<Json> prompts = ListPrompts(prompt);
+  if (prompts.size() > kMaxChoices) {
+    return InvalidArgument(fmt::format("has {} prompts, more than {}", prompts.size(), kMaxChoices), kField);
+  }
+  std::vector<GenerationRequest> requests;
+  for (const Json& each : prompts) {
+    Result<std::vector<Token>> tokens = ReadPrompt(each, context.tokenizer);
+    if (!tokens.ok()) return tokens.status();
+    if (const Status status = CheckPromptFits(tokens->size(), context, kField); !status.ok()) return status;
+    requests.push_back(request);
+    requests.back().prompt = std::move(*tokens);
+  }
+  return requests;
 }
 
 }  // namespace outrider

@@ -183,7 +183,13 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
       ->default_str("auto");
   flags.Switch("--embeddings,--embedding", o.embeddings,
                "also serve /v1/embeddings (takes memory for a second context)");
-  flags.Add("--pooling", o.pooling, "how embeddings are pooled: mean, cls, last; default: the model's, else mean");
+  flags.Add(
+      "--pooling", o.pooling,
+      "how embeddings are pooled: mean, cls, last; none = one for each token, at /embeddings; default: the model's, "
+      "else mean");
+  flags.Switch("--reranking,--rerank", o.reranking,
+               "serve /v1/rerank with a model that ranks documents (takes memory for a second context)");
+  flags.Switch("--spm-infill", o.suffix_first, "/infill: the suffix comes before the prefix, as some models want it");
 }
 
 void AddSpeculationFlags(Flags& flags, ServeOptions& o) {

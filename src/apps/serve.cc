@@ -138,8 +138,9 @@ Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults
   const std::shared_ptr<LlamaModel>& model = (*target)->model();
   auto chat = MakeChatTemplate(options.chat, defaults.template_arguments, *model);
   if (!chat.ok()) return chat.status();
-  if (options.embeddings) {
-    auto embedder = LlamaEmbedder::Create(model, options.context, options.pooling);
+  if (options.embeddings || options.reranking) {
+    const std::string pooling = options.reranking ? "rank" : options.pooling;
+    auto embedder = LlamaEmbedder::Create(model, options.context, pooling);
     if (!embedder.ok()) return embedder.status();
     parts.embedder = std::move(*embedder);
   }
@@ -187,6 +188,10 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
   api.stop = defaults.stop;
   api.ignore_eos = options.requests.ignore_eos;
   api.reuse_prefix = options.requests.reuse_prefix;
+  api.verbose = options.log.verbose;
+  api.batch = info.max_batch;
+  api.suffix_first = options.suffix_first;
+  api.rank_template = parts.target->model()->RankTemplate();
   return api;
 }
 
@@ -202,7 +207,10 @@ ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
           .kernels = model.kernels(),
           .rollback = DescribeRollback(parts.target->engine().info()),
           .exactness = parts.target->exactness(),
-          .build = VersionLine()};
+          .build = VersionLine(),
+          .slots = options.http.slots,
+          .page = options.http.page,
+          .quantisation = model.FileType()};
 }
 
 // Listens and serves until signals have stopped the scheduler.

@@ -11,6 +11,12 @@ namespace outrider {
 
 enum class SpecialTokens { kAsText, kParse };  // whether "<|im_start|>" in a text is ordinary text or one control token
 
+// The tokens by which a model that was trained to fill gaps in files knows their parts; kNoToken = it has none.
+struct InfillTokens {
+  Token prefix = kNoToken, suffix = kNoToken, middle = kNoToken;
+  Token repository = kNoToken, file = kNoToken;  // before their names
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -28,6 +34,15 @@ class Tokenizer {
   virtual bool EndsGeneration(Token token) const = 0;
   virtual Token bos() const = 0;  // kNoToken if the vocabulary has none
   virtual Token eos() const = 0;
+  virtual bool adds_bos() const { return bos() != kNoToken; }  // whether texts begin with bos()
+  virtual InfillTokens infill() const { return {}; }
+
+  // A query and a document, as models that rank documents want to read them.
+  virtual std::vector<Token> JoinForRanking(const std::vector<Token>& query, const std::vector<Token>& document) const {
+    std::vector<Token> joined = query;
+    joined.insert(joined.end(), document.begin(), document.end());
+    return joined;
+  }
 
   // Equal for vocabularies with the same tokens in the same order; how a draft is recognised as matching its target.
   virtual uint64_t fingerprint() const = 0;

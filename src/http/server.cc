@@ -9,12 +9,12 @@
 #include <new>
 
 #include "api/fields.h"
-#include "api/messages.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/browser_guard.h"
 #include "http/generation_answer.h"
 #include "http/guarded_server.h"
+#include "http/json_routes.h"
 #include "http/key_limits.h"
 #include "http/page_routes.h"
 #include "http/slots.h"
@@ -34,12 +34,12 @@ void SendJson(Response& response, const Json& body, int status = 200) {
 }
 
 // The error in the shape that clients of the endpoint expect.
-Json ErrorJson(std::string_view path, const Status& error) {
-  return path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error);
+Json ErrorJson(std::string_view path, const Status& error, int status = 0) {
+  return path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error, status);
 }
 
 void SendError(const Request& request, Response& response, const Status& error, int status) {
-  SendJson(response, ErrorJson(request.path, error), status);
+  SendJson(response, ErrorJson(request.path, error, status), status);
 }
 
 void SendError(const Request& request, Response& response, const Status& error) {
@@ -66,7 +66,8 @@ constexpr const char* kWelcome =
     "  POST /v1/completions        OpenAI completions   POST /tokenize       text to tokens\n"
     "  POST /v1/responses          OpenAI responses     POST /detokenize     tokens to text\n"
     "  POST /v1/messages           Anthropic messages   POST /apply-template messages to prompt\n"
-    "  POST /v1/embeddings         embeddings           GET  /v1/models      the model\n"
+    "  POST /v1/embeddings         embeddings           POST /infill         text for a gap\n"
+    "  POST /v1/rerank             documents by a query GET  /v1/models      the model\n"
     "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
     "  GET  /live                                       the same, as a stream of snapshots\n";
 
@@ -178,16 +179,33 @@ struct HttpServer::Impl {
       if (!body.ok()) return SendError(request, response, body.status());
       auto parsed = parse(*body, key == nullptr ? "" : key->name, services.api);
       if (!parsed.ok()) return SendError(request, response, parsed.status());
-      auto generation = services.scheduler.Submit(std::move(parsed->generation));
-      if (!generation.ok()) {
-        if (generation.status().code() != StatusCode::kResourceExhausted)
-          return SendError(request, response, generation.status());
-        return SendLimit(request, response, RetryAfter(), generation.status());
+      std::vector<GenerationRequest> requests = std::move(parsed->more);
+      requests.insert(requests.begin(), std::move(parsed->generation));
+      std::vector<RunningChoice> choices;
+      for (GenerationRequest& each : requests) {
+        if (!choices.empty()) {
+          if (const auto hit = key_limiter.Begin(key, &lease)) {
+            Cancel(choices);
+            return SendLimit(request, response, hit->retry_after_seconds, hit->status);
+          }
+        }
+        auto generation = services.scheduler.Submit(std::move(each));
+        if (!generation.ok()) {
+          Cancel(choices);
+          if (generation.status().code() != StatusCode::kResourceExhausted)
+            return SendError(request, response, generation.status());
+          return SendLimit(request, response, RetryAfter(), generation.status());
+        }
+        choices.push_back({std::move(*generation), std::move(lease)});
       }
-      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(*generation), std::move(parsed->writer),
-                                                      std::move(lease), counted),
+      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(choices), std::move(parsed->writer), counted),
                  parsed->stream, request, response, [&](const Status& error) { SendError(request, response, error); });
     });
+  }
+
+  // Not all choices of an answer could be submitted: those that were are not needed.
+  static void Cancel(const std::vector<RunningChoice>& choices) {
+    for (const RunningChoice& choice : choices) choice.generation->Cancel();
   }
 
   static void SendLimit(const Request& request, Response& response, int retry_after_seconds, const Status& error) {
@@ -205,7 +223,6 @@ struct HttpServer::Impl {
   }
 
   void AddRoutes() {
-    const ApiContext& api = services.api;
     page.AddTo([this](const std::string& path, httplib::Server::Handler handler) { Get(path, std::move(handler)); },
                kWelcome);
     for (const char* path : {"/health", "/v1/health"}) {
@@ -222,6 +239,7 @@ struct HttpServer::Impl {
       SendJson(response, SlotsJson(services.scheduler.Slots(), services.api));
     });
     Get("/metrics", [this](const Request&, Response& response) {
+      response.set_header("Process-Start-Time-Unix", std::to_string(services.api.start_time));
       response.set_content(MetricsText(services.scheduler.Stats()), kMetricsContentType);
     });
 
@@ -231,16 +249,8 @@ struct HttpServer::Impl {
     PostGenerate("/v1/messages", ParseMessages);
     for (const char* path : {"/completion", "/completions"}) PostGenerate(path, ParseLlamaCompletion);
 
-    PostJson("/tokenize", [&api](const Json& body) { return TokenizeJson(body, api); });
-    PostJson("/detokenize", [&api](const Json& body) { return DetokenizeJson(body, api); });
-    PostJson("/apply-template", [&api](const Json& body) { return ApplyTemplateJson(body, api); });
-    PostJson("/v1/messages/count_tokens", [&api](const Json& body) { return CountMessageTokens(body, api); });
-    for (const char* path : {"/v1/embeddings", "/embeddings"}) {
-      PostJson(path, [this](const Json& body) -> Result<Json> {
-        if (services.embedder == nullptr) return Unsupported("start the server with --embeddings to get embeddings");
-        return EmbeddingsJson(body, services.api, *services.embedder);
-      });
-    }
+    for (const char* path : {"/infill", "/v1/infill"}) PostGenerate(path, ParseInfill);
+    for (JsonRoute& route : JsonRoutes(services)) PostJson(route.path, std::move(route.answer));
     Post("/slots/:id", [this](const Request& request, Response& response) {
       if (const ApiKey* key = KeyOf(request); options.api_keys.required() && (key == nullptr || !key->admin)) {
         return SendError(request, response,
@@ -274,7 +284,7 @@ struct HttpServer::Impl {
   // What browsers ask for before they let a page of another origin call.
   static void AnswerPreflight(const Request& request, Response& response) {
     const std::string asked = request.get_header_value("Access-Control-Request-Headers");
-    response.status = 204;
+    response.status = 200;
     response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     response.set_header("Access-Control-Allow-Headers",
                         asked.empty() ? "Authorization, Content-Type, x-api-key, anthropic-version" : asked);

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/log.h"
+#include "scheduler/family.h"
+#include "scheduler/prompt_progress.h"
 #include "scheduler/request_check.h"
 #include "scheduler/request_log.h"
 #include "scheduler/token_report.h"
@@ -109,17 +111,28 @@ void Scheduler::Admit() {
   for (PendingRequest& pending : waiting) {
     if (const auto reason = Lost(*pending.generation, pending.submitted, now)) {
       GiveUp(std::move(pending), *reason, now);
-    } else if (const Sequence* sequence = slots_.Begin(pending, clock_.Now())) {
+    } else if (FamilyIsReading(slots_.sequences(), pending.generation->request())) {
+      left.push_back(std::move(pending));
+    } else if (Sequence* sequence = slots_.Begin(pending, clock_.Now())) {
       begun = true;
+      ShareFamilyPrompt(slots_.sequences(), engine_, sequence);
       const GenerationRequest& request = sequence->generation->request();
       speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
                          {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
+      ReportProgress(*sequence, sequence->admitted);
     } else {
       left.push_back(std::move(pending));
     }
   }
   inbox_.PutBack(std::move(left), engine_.info().n_sequences - slots_.busy());
-  if (begun) PublishStatus();  // a prompt may take long
+  if (!begun) return;
+  PublishStatus();  // a prompt may take long
+  Deliver();
+}
+
+void Scheduler::ReportProgress(const Sequence& sequence, TimePoint now) {
+  if (!sequence.generation->request().report_progress) return;
+  outbox_.emplace_back(sequence.generation, ProgressChunk(sequence, engine_.Length(sequence.id), now));
 }
 
 // Ends a request that has never run.
@@ -194,6 +207,7 @@ Status Scheduler::Decode() {
   stats_.step_seconds.Observe(ms / 1000);
   stats_.step_rows.Observe(step_.batch().size());
   ++stats_.steps;
+  stats_.busy_slots += static_cast<uint64_t>(slots_.busy());
   stats_.rows += static_cast<uint64_t>(step_.batch().size());
   return status;
 }
@@ -206,7 +220,10 @@ void Scheduler::Commit() {
   restore_ms_ = 0;
   for (const StepEntry& entry : step_.entries()) {
     entry.sequence->suspect = false;
-    if (!entry.sequence->generating()) engine_.Remember(entry.sequence->id);
+    if (!entry.sequence->generating()) {
+      engine_.Remember(entry.sequence->id);
+      ReportProgress(*entry.sequence, clock_.Now());
+    }
     if (entry.logits_row >= 0) {
       CommitDrawn(entry);
     } else if (speculator_->WantsHidden(entry.sequence->id)) {
@@ -326,6 +343,7 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
   const bool complete =
       reason == FinishReason::kEndOfText || reason == FinishReason::kStopString || reason == FinishReason::kLength;
   speculator_->End(sequence.id, sequence.tokens, complete);
+  stats_.longest = std::max<uint64_t>(stats_.longest, sequence.tokens.size());
   chunk.completion = Completion{reason,
                                 sequence.text.matched(),
                                 std::move(error),
@@ -335,6 +353,8 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
                                 DraftersOf(sequence.id),
                                 speculator_->speed_up(sequence.id),
                                 std::move(sequence.steps)};
+  chunk.completion->truncated =
+      reason == FinishReason::kLength && static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
   sequence.steps.clear();
   CountFinished(*chunk.completion, &stats_);
   LogFinished(*chunk.completion);

@@ -96,6 +96,7 @@ class Scheduler {
   void CommitDrawn(const StepEntry& entry);
   std::optional<FinishReason> Append(const StepEntry& entry, int row);
   void ReportToDrafters(const StepEntry& entry, int added, int accepted);
+  void ReportProgress(const Sequence& sequence, TimePoint now);
   void RollBack(Sequence& sequence, Pos length);
   void Finish(Sequence& sequence, FinishReason reason, Status error = {});
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;

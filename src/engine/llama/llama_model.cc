@@ -199,6 +199,11 @@ std::string LlamaModel::FileType() const {
   return llama_ftype_name(llama_model_ftype(handle()));
 }
 
+std::string LlamaModel::RankTemplate() const {
+  const char* source = llama_model_chat_template(handle(), "rerank");
+  return source == nullptr ? "" : source;
+}
+
 std::string LlamaModel::ChatTemplate() const {
   const char* source = llama_model_chat_template(handle(), nullptr);
   return source ? source : "";

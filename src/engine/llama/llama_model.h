@@ -50,6 +50,7 @@ class LlamaModel {
   // llama_model_desc guesses it from the number of layers instead.
   std::string Description() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
+  std::string RankTemplate() const;  // with {query} and {document}; "" if the file has none
   bool MixesExperts() const;         // a mixture of experts: each token uses only some of them
   Pos TrainedContext() const { return llama_model_n_ctx_train(handle()); }
   uint64_t SizeBytes() const { return llama_model_size(handle()); }
