@@ -190,8 +190,8 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Speculation: drafts that never change the text");
   SpeculationSettings& s = o.speculation;
   flags.Add("--spec,--spec-type", s.drafters,
-            "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model if there is "
-            "one; none = no speculation");
+            "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model or head if "
+            "there is one; none = no speculation");
   flags.Add("--draft-max,--spec-draft-n-max,--draft-n,--draft", s.policy.n_max, "maximum draft tokens per step")
       ->check(CLI::Range(0, 1024));
   flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.policy.n_min, "shorter drafts are dropped")
@@ -239,7 +239,8 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
 void AddDraftModelFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Draft model");
   SpeculationSettings& s = o.speculation;
-  flags.Add("-md,--model-draft,--spec-draft-model", s.draft_model.path, "GGUF file of a small model that drafts");
+  flags.Add("-md,--model-draft,--spec-draft-model", s.draft_model.path,
+            "GGUF file that drafts: a small model, or an EAGLE-3 head of the model");
   flags
       .Add("-cd,--ctx-size-draft", s.draft_context.context_tokens,
            "its context in tokens over all sequences; 0 = as the target's")

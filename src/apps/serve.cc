@@ -130,7 +130,9 @@ struct LoadedParts {
 
 Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults& defaults) {
   LoadedParts parts;
-  auto target = Target::Load(options.model, options.context);
+  ModelOptions with_head = options.model;
+  with_head.heads = WantsHeadOfTarget(options.speculation);
+  auto target = Target::Load(with_head, options.context);
   if (!target.ok()) return target.status();
   if (!options.replica.empty()) {
     if (Status status = (*target)->AddReplica(options.replica); !status.ok()) return status;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/loaded_draft_model.h"
+#include "apps/loaded_head.h"
 #include "apps/target.h"
 #include "base/status.h"
 #include "drafters/registry.h"
@@ -29,16 +30,17 @@ struct SpeculationSettings {
   bool calibrate = false;  // measure the cost curve even if a measurement is kept on disk
 };
 
-// Drafters, and the draft model that they may use.
+// Drafters, and the draft model and heads that they may use, which must outlive them; null if none of them needs one.
 struct LoadedDrafters {
-  std::unique_ptr<LoadedDraftModel> model;  // null if none of them needs one; must outlive the drafters
+  std::unique_ptr<LoadedDraftModel> model;
+  std::unique_ptr<LoadedHead> eagle3, mtp;
   std::vector<std::unique_ptr<Drafter>> drafters;
 };
 
 // The drafters that `settings` ask for.
 Result<LoadedDrafters> LoadDrafters(SpeculationSettings settings, Target& target);
 
-// The draft model with its engine, if there is one, and the drafters. Must outlive the Speculator that it gives away.
+// The draft model and the heads, if there are any, and the drafters. Must outlive the Speculator that it gives away.
 class Speculation {
  public:
   // The target must be idle: its steps are measured.
@@ -54,14 +56,21 @@ class Speculation {
   Speculation() = default;
 
   std::unique_ptr<LoadedDraftModel> draft_;
+  std::unique_ptr<LoadedHead> eagle3_, mtp_;
   std::unique_ptr<Speculator> speculator_;
   std::vector<std::string> names_;
   std::string why_off_;
   std::string curve_;  // "T(4) = 1.3 T(1), …"
 };
 
-// The drafters that `settings` ask for, "auto" resolved. kInvalidArgument says which flag is wrong.
-Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings);
+// The drafters that `settings` ask for, "auto" resolved. `target_has_head`: the target was loaded with its head, which
+// can be used. kInvalidArgument says which flag is wrong.
+Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings, bool target_has_head = false);
+
+// Whether the target is to be loaded with its head (ModelOptions::heads).
+bool WantsHeadOfTarget(const SpeculationSettings& settings);
+bool HasUsableHead(Target& target);
+
 bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name);
 
 }  // namespace outrider

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "drafters/head_drafter.h"
 #include "drafters/model_drafter.h"
 #include "drafters/ngram_cache.h"
 #include "drafters/ngram_map.h"
@@ -108,8 +109,8 @@ const std::string* DrafterParameters::Find(const std::string& name) {
 
 const std::vector<DrafterKind>& DrafterKinds() {
   static const std::vector<DrafterKind> kinds = {
-      SuffixKind(),   NgramSimpleKind(), NgramMapKKind(), NgramMapK4vKind(),
-      NgramModKind(), NgramCacheKind(),  ModelKind(),
+      SuffixKind(),     NgramSimpleKind(), NgramMapKKind(), NgramMapK4vKind(), NgramModKind(),
+      NgramCacheKind(), ModelKind(),       Eagle3Kind(),    MtpKind(),
   };
   return kinds;
 }

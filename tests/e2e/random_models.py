@@ -1,6 +1,7 @@
-"""Writes tiny GGUF models with random weights for architectures that carry a state from token to token. Each is a
-function of its name and a seed, bit for bit, and has the vocabulary and the chat template of the in-repo draft model.
-What they say is noise, but it depends on all that was said before: a wrong state shows in the next tokens.
+"""Writes tiny GGUF models with random weights for architectures that carry a state from token to token, and for some with
+a head for multi-token prediction. Each is a function of its name and a seed, bit for bit, and has the vocabulary and the
+chat template of the in-repo draft model. What they say is noise, but it depends on all that was said before: a wrong state
+shows in the next tokens.
 
 Every weight of a matrix product is Q8_0, also those that llama-quantize leaves alone (the router of experts, the
 low-rank products of RWKV): only with quantised weights is a result independent of how many tokens are decoded at once.
@@ -75,6 +76,10 @@ class RandomModel:
     def matrix(self, name: str, *shape: int, gain: float):
         """Weights of a product, in Q8_0; the gain is the standard deviation of what it makes of input that has 1."""
         self._add_quantised(name, self._weights(shape, gain))
+
+    def fixed(self, name: str, weights: numpy.ndarray):
+        """These weights of a product, in Q8_0."""
+        self._add_quantised(name, weights.astype(numpy.float32))
 
     def embeddings(self):
         self.matrix("token_embd", len(self._special), WIDTH, gain=WIDTH**0.5 / 2)  # less than what the layers add
@@ -251,6 +256,97 @@ def add_qwen3next(model: RandomModel):
         add_gated_feed_forward(model, block, "_shexp", EXPERT_FEED_FORWARD)
 
 
+def add_head(model: RandomModel, block: str):
+    """What a head for multi-token prediction has besides its layer. The layers of these models add little to the
+    embeddings, and the head goes on with the embedding of the last token: so it is right quite often, and often not."""
+    model.fixed(f"{block}.nextn.eh_proj", numpy.hstack([numpy.eye(WIDTH), 0.02 * numpy.eye(WIDTH)]))
+    model.norm(f"{block}.nextn.enorm")
+    model.norm(f"{block}.nextn.hnorm")
+
+
+def add_weak_feed_forward(model: RandomModel, block: str):
+    model.matrix(f"{block}.ffn_gate", FEED_FORWARD, WIDTH, gain=1)
+    model.matrix(f"{block}.ffn_up", FEED_FORWARD, WIDTH, gain=1)
+    model.matrix(f"{block}.ffn_down", WIDTH, FEED_FORWARD, gain=0.1)
+
+
+def add_weak_attention(model: RandomModel, block: str, query_parts: int = 1):
+    model.norm(f"{block}.attn_norm")
+    model.matrix(f"{block}.attn_q", query_parts * HEADS * HEAD, WIDTH, gain=2)
+    model.matrix(f"{block}.attn_k", KV_HEADS * HEAD, WIDTH, gain=2)
+    model.matrix(f"{block}.attn_v", KV_HEADS * HEAD, WIDTH, gain=1)
+    model.matrix(f"{block}.attn_output", WIDTH, HEADS * HEAD, gain=0.1)
+    model.norm(f"{block}.attn_q_norm", HEAD)
+    model.norm(f"{block}.attn_k_norm", HEAD)
+
+
+def add_hy_v3(model: RandomModel):
+    layers = 3
+    model.set(
+        {
+            "block_count": layers + 1,
+            "nextn_predict_layers": 1,
+            "feed_forward_length": FEED_FORWARD,
+            "expert_feed_forward_length": FEED_FORWARD,  # llama.cpp wants to know, though there are no experts
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": KV_HEADS,
+            "attention.key_length": HEAD,
+            "attention.value_length": HEAD,
+            "attention.layer_norm_rms_epsilon": EPSILON,
+            "rope.dimension_count": HEAD,
+        }
+    )
+    for layer in range(layers + 1):
+        block = f"blk.{layer}"
+        add_weak_attention(model, block)
+        model.norm(f"{block}.ffn_norm")
+        add_weak_feed_forward(model, block)
+    add_head(model, f"blk.{layers}")
+
+
+def add_qwen35(model: RandomModel):
+    layers, interval = 4, 4  # the last one is full attention
+    keys, values = DELTA_KEY_HEADS * DELTA_STATE, DELTA_VALUE_HEADS * DELTA_STATE
+    model.set(
+        {
+            "block_count": layers + 1,
+            "nextn_predict_layers": 1,
+            "full_attention_interval": interval,
+            "feed_forward_length": FEED_FORWARD,
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": KV_HEADS,
+            "attention.key_length": HEAD,
+            "attention.value_length": HEAD,
+            "attention.layer_norm_rms_epsilon": EPSILON,
+            "rope.dimension_count": HEAD // 4,
+            "rope.dimension_sections": [4, 2, 2, 0],
+            "ssm.conv_kernel": CONVOLVED,
+            "ssm.inner_size": values,
+            "ssm.state_size": DELTA_STATE,
+            "ssm.time_step_rank": DELTA_VALUE_HEADS,
+            "ssm.group_count": DELTA_KEY_HEADS,
+        }
+    )
+    for layer in range(layers + 1):
+        block = f"blk.{layer}"
+        if layer == layers or (layer + 1) % interval == 0:
+            add_weak_attention(model, block, query_parts=2)  # the second one is a gate
+        else:
+            model.norm(f"{block}.attn_norm")
+            model.matrix(f"{block}.attn_qkv", 2 * keys + values, WIDTH, gain=2)
+            model.matrix(f"{block}.attn_gate", values, WIDTH, gain=2)
+            model.vector(f"{block}.ssm_conv1d.weight", -0.8, 0.8, 2 * keys + values, CONVOLVED)
+            model.vector(f"{block}.ssm_dt.bias", -4, -1.5, DELTA_VALUE_HEADS)
+            model.vector(f"{block}.ssm_a", -1.5, -0.2, DELTA_VALUE_HEADS)
+            model.matrix(f"{block}.ssm_beta", DELTA_VALUE_HEADS, WIDTH, gain=1)
+            model.matrix(f"{block}.ssm_alpha", DELTA_VALUE_HEADS, WIDTH, gain=1)
+            model.norm(f"{block}.ssm_norm", DELTA_STATE)
+            model.matrix(f"{block}.ssm_out", WIDTH, values, gain=0.1)
+        model.norm(f"{block}.post_attention_norm")
+        add_weak_feed_forward(model, block)
+    add_head(model, f"blk.{layers}")
+
+
 def add_rwkv7(model: RandomModel):
     layers = 3
     model.set(
@@ -305,10 +401,14 @@ LAYERS: dict[str, tuple[str, Callable[[RandomModel], None]]] = {  # and the name
     "rwkv7": ("rwkv7", add_rwkv7),
 }
 ARCHITECTURES: tuple[str, ...] = tuple(LAYERS)
+WITH_HEADS: dict[str, tuple[str, Callable[[RandomModel], None]]] = {
+    "dense": ("hy_v3", add_hy_v3),
+    "hybrid": ("qwen35", add_qwen35),
+}
 
 
 def write_random_model(architecture: str, path: Path, seed: int = 1) -> None:
-    name, add_layers = LAYERS[architecture]
+    name, add_layers = (LAYERS | WITH_HEADS)[architecture]
     model = RandomModel(name, path, seed)
     model.set({"context_length": CONTEXT, "embedding_length": WIDTH})
     model.embeddings()
@@ -318,7 +418,7 @@ def write_random_model(architecture: str, path: Path, seed: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    for architecture in ARCHITECTURES:
+    for architecture in (*ARCHITECTURES, *WITH_HEADS):
         path = Path(sys.argv[1]) / f"{architecture}.gguf"
         write_random_model(architecture, path)
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -29,6 +29,12 @@ class LlamaEngine : public Engine {
   static Result<std::unique_ptr<LlamaEngine>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options,
                                                      const LlamaEngine* partner = nullptr);
 
+  const std::shared_ptr<LlamaModel>& model() const { return model_; }
+  llama_context* handle() const { return context_.get(); }  // for a head, which reads the model through it
+
+  // Another context, driven by the same thread, computes with these threads.
+  void LendThreads(llama_context* other) const;
+
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;
   std::span<const float> Logits(int row) override;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
+#include "engine/llama/head_file.h"
 #include "engine/llama/load_params.h"
 #include "kernels/attention_op.h"
 #include "kernels/plugin.h"
@@ -127,6 +128,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   load.params.use_extra_bufts = weights.repack;
   // Otherwise libllama would prefer memory that a device can read to our layout, even if the device is not used.
   if (!weights.our_kernels.empty()) load.params.no_host = true;
+  load.params.load_mtp = options.heads && FileHasMtpHead(options.path);
   auto attention = ChooseAttention(options.kernels, trials);
   if (!attention.ok()) return attention.status();
   ErrorLogCapture errors;
@@ -139,6 +141,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, options.rope, Fingerprint(options),
                                                     std::move(weights.caveat), !OtherDevice(options).empty(),
                                                     DescribeKernels(weights), std::move(*attention)));
+  loaded->has_head_ = load.params.load_mtp;
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));

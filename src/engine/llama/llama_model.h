@@ -44,6 +44,8 @@ class LlamaModel {
   // type of the KV cache.
   bool AttendsWithOurKernels() const;
 
+  bool has_head() const { return has_head_; }  // for multi-token prediction, loaded with the model
+
   std::string Architecture() const;  // "llama"; "" if the file does not say
   std::string FileType() const;      // of most weights: "Q4_1"
   // Architecture, number of parameters and file type: "llama 135M Q4_1". The number is that of the weights in the file;
@@ -54,6 +56,7 @@ class LlamaModel {
   Pos TrainedContext() const { return llama_model_n_ctx_train(handle()); }
   uint64_t SizeBytes() const { return llama_model_size(handle()); }
   uint64_t ParameterCount() const { return llama_model_n_params(handle()); }
+  int LayerCount() const { return llama_model_n_layer(handle()); }  // without heads
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
@@ -77,6 +80,7 @@ class LlamaModel {
   uint64_t fingerprint_;
   std::string exactness_caveat_;
   bool on_device_;
+  bool has_head_ = false;
   std::string kernels_;
   std::unique_ptr<kernels::AttentionHold> attention_;
 };
