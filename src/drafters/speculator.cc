@@ -277,9 +277,7 @@ void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const bool begun_ahead = lookahead != nullptr && lookahead->LastDecodeWasBegunAhead();
   const bool settled = curve.SwitchSeconds() == 0 ||
                        (step.alike_in_a_row() >= options.tuning.asking.settled_steps && layout.parts.size() == 1);
-  // An engine with lookahead has several copies, and cannot tell how one of them computes several sequences.
-  const bool layout_known = lookahead == nullptr || step.generating() == 1;
-  if (settled && layout_known && !begun_ahead) curve.Observe(layout.parts, step.context(), seconds);
+  if (settled && layout.certain && !begun_ahead) curve.Observe(layout.parts, step.context(), seconds);
   int drafted = 0;
   for (const int rows : draft_rows) drafted += rows;
   policy.Observe(plain, drafted, all_committed, with_drafting);

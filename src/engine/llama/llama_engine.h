@@ -15,9 +15,9 @@
 #include "engine/llama/llama_context.h"
 #include "engine/llama/llama_model.h"
 #include "engine/llama/sequence_memory.h"
-#include "engine/llama/step_split.h"
 #include "engine/model_options.h"
 #include "engine/row_values.h"
+#include "engine/step_split.h"
 
 namespace outrider {
 
