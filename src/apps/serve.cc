@@ -216,7 +216,9 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   if (options.request_seconds > 0) scheduling.max_request_time = Seconds(options.request_seconds);
   Scheduler scheduler(engine, parts.target->model()->tokenizer(), filters, scheduling,
                       parts.speculation->TakeSpeculator());
-  HttpServer server(http, {api, info, scheduler, parts.embedder.get()});
+  const Services services{api, info, scheduler, parts.embedder.get(),
+                          [&parts] { return parts.speculation->DraftServers(); }};
+  HttpServer server(http, services);
   if (Status status = server.Listen(); !status.ok()) return status;
 
   scheduler.Start();

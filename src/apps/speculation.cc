@@ -115,7 +115,7 @@ Result<LoadedDrafters> LoadDrafters(SpeculationSettings settings, Target& target
                                        loaded.model ? &loaded.model->model() : nullptr, settings.remember,
                                        &target.engine()};
   std::vector<DrafterKind> kinds = DrafterKinds();
-  kinds.push_back(RemoteKind());
+  kinds.push_back(RemoteKind(&loaded.network));
   for (const DrafterChoice& choice : *choices) {
     auto drafter = MakeDrafter(choice, environment, kinds);
     if (!drafter.ok()) return drafter.status();
@@ -138,6 +138,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   auto loaded = LoadDrafters(std::move(settings), target);
   if (!loaded.ok()) return loaded.status();
   speculation->draft_ = std::move(loaded->model);
+  speculation->network_ = loaded->network;
   for (const auto& drafter : loaded->drafters) speculation->names_.push_back(drafter->traits().name);
 
   const std::string key = target.key();
@@ -151,6 +152,10 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   speculation->speculator_ = std::make_unique<Speculator>(std::move(loaded->drafters), std::move(*curve), policy,
                                                           target.engine(), Clock::Real(), target.lookahead());
   return speculation;
+}
+
+std::vector<DraftServerState> Speculation::DraftServers() const {
+  return network_ ? network_->Servers() : std::vector<DraftServerState>();
 }
 
 std::string Speculation::Description() const {

@@ -13,6 +13,7 @@
 #include "drafters/registry.h"
 #include "drafters/speculator.h"
 #include "engine/model_options.h"
+#include "remote/draft_network.h"
 
 namespace outrider {
 
@@ -32,6 +33,7 @@ struct SpeculationSettings {
 // Drafters, and the draft model that they may use.
 struct LoadedDrafters {
   std::unique_ptr<LoadedDraftModel> model;  // null if none of them needs one; must outlive the drafters
+  std::shared_ptr<DraftNetwork> network;    // null if none of them asks draft servers
   std::vector<std::unique_ptr<Drafter>> drafters;
 };
 
@@ -47,6 +49,9 @@ class Speculation {
   // Call it once; null if there are no drafters.
   std::unique_ptr<Speculator> TakeSpeculator() { return std::move(speculator_); }
 
+  // The draft servers that are asked, and their states. May be called from any thread.
+  std::vector<DraftServerState> DraftServers() const;
+
   const std::vector<std::string>& names() const { return names_; }  // of the drafters
   std::string Description() const;                                  // one line for the log
 
@@ -54,6 +59,7 @@ class Speculation {
   Speculation() = default;
 
   std::unique_ptr<LoadedDraftModel> draft_;
+  std::shared_ptr<DraftNetwork> network_;
   std::unique_ptr<Speculator> speculator_;
   std::vector<std::string> names_;
   std::string why_off_;

@@ -311,15 +311,6 @@ const CostCurve& Speculator::curve() const {
   return impl_->curve;
 }
 
-std::vector<DraftServerState> Speculator::servers() const {
-  std::vector<DraftServerState> servers;
-  for (const DrafterRecord& record : impl_->records) {
-    if (!record.drafter) continue;  // after Close
-    for (DraftServerState& server : record.drafter->Servers()) servers.push_back(std::move(server));
-  }
-  return servers;
-}
-
 double Speculator::speed_up() const {
   return impl_->policy.speed_up();
 }
