@@ -52,7 +52,7 @@ bool Scheduler::Step() {
   Admit();
   step_.Plan(slots_.sequences());
   if (!step_.empty()) {
-    Draft();
+    ChooseDrafts();
     BuildBatch();
     SaveStates();
     if (Status status = Decode(); status.ok()) {
@@ -136,7 +136,7 @@ void Scheduler::GiveUp(PendingRequest request, FinishReason reason, TimePoint no
 }
 
 // Chooses drafts for the sequences that have generated at least one token. They are verified along with the next row.
-void Scheduler::Draft() {
+void Scheduler::ChooseDrafts() {
   draftable_.clear();
   others_.clear();
   for (const StepEntry& entry : step_.entries()) {
@@ -264,7 +264,7 @@ std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
   if (drawn.token == kNoToken) return FinishReason::kError;
   if (request.max_tokens == 0) return FinishReason::kLength;  // the request only asked to read the prompt into memory
   ++sequence.timings.generated_tokens;
-  if (tokenizer_.EndsGeneration(drawn.token)) return FinishReason::kEndOfText;
+  if (drawn.ends) return FinishReason::kEndOfText;
   const DrafterId drafter = row < entry.accepted ? entry.draft[place].source : kNoDrafter;
   const bool stopped =
       sequence.text.Append(DescribeToken(request, tokenizer_, drawn.token, drawn.candidates,

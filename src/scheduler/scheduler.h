@@ -80,7 +80,7 @@ class Scheduler {
   // The stages of a step.
   void EndLost();
   void Admit();
-  void Draft();
+  void ChooseDrafts();
   void BuildBatch();
   void SaveStates();
   Status Decode();
@@ -122,8 +122,8 @@ class Scheduler {
   SchedulerStats stats_;
   TimePoint decode_start_{};
   double restore_ms_ = 0;                     // time of rollbacks in the step
-  std::vector<DraftableSequence> draftable_;  // scratch of Draft
-  std::vector<SequenceRows> others_;          // scratch of Draft
+  std::vector<DraftableSequence> draftable_;  // scratch of ChooseDrafts
+  std::vector<SequenceRows> others_;          // scratch of ChooseDrafts
   std::vector<SlotStatus> slot_status_;       // scratch of PublishStatus
   StepLayout layout_;                         // scratch of SaveStates
 
