@@ -214,7 +214,7 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
       ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags
-      .Add("--min-pace", s.policy.min_pace,
+      .Add("--min-pace", s.policy.min_pace_beside_others,
            "share of its speed without drafts that a request keeps while others draft; 0 = only throughput counts")
       ->check(CLI::Range(0.0, 1.0));
   flags.Switch("--spec-always", s.policy.always,

@@ -48,11 +48,11 @@ class Speculator::Impl : public LookaheadSource {
             options.tuning.policy),
         records(RecordsOf(std::move(drafters), target.info().n_sequences, options.tuning)),
         requests(static_cast<size_t>(target.info().n_sequences)),
-        pace(target.info().n_sequences, options.min_pace, options.tuning.pace),
+        pace(target.info().n_sequences, options.min_pace_beside_others, options.tuning.pace),
         names(NamesOf(records)),
         account({names.begin(), names.end()}, target.info().n_sequences),
         step(target),
-        selection(target.info().n_sequences, options.tuning.asking.min_joint_survival),
+        selection(target.info().n_sequences),
         asking(options, requests, step, curve, policy, selection, account, clock) {
     if (lookahead != nullptr) lookahead->SetLookaheadSource(this);
   }
@@ -251,7 +251,8 @@ void Speculator::ObserveStep(double seconds) {
   if (!impl.step.sequences().empty() && !impl.step.has_others()) impl.LearnFrom(seconds, plain);
 }
 
-// What drafts have to answer for, of a step that took `seconds`: not that the machine was busy with something else.
+// The part of a step's `seconds` that the pace budget charges to drafts. A step may also take long because the machine
+// was busy with something else, so no more is charged than the curve and a switch of shapes explain.
 double Speculator::Impl::ChargedSeconds(double seconds) const {
   const StepLayout& layout = step.layout();
   const double expected = curve.Seconds(layout.parts, step.context());

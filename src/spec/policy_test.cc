@@ -284,7 +284,7 @@ TEST(PolicyTest, DeviceSnapshotsDoNotHelpSequencesOfUnequalWidth) {
   EXPECT_EQ(on_device.Gain(uneven.outlook(), 0), replaying.Gain(uneven.outlook(), 0));
 }
 
-TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
+TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackMoreExpensive) {
   const CostCurve curve = Line(0.1);
   Policy policy = MakePolicy(curve, kNoRollbackCost, LikeLlama(0));
   const std::vector<double> draft = Geometric(0.8, 8);
@@ -292,7 +292,7 @@ TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
   EXPECT_GT(policy.Gain(Step(draft, 4).outlook(), 0), policy.Gain(Step(draft, 16).outlook(), 0));
 }
 
-TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
+TEST(PolicyTest, WhereASwitchIsExpensiveAStepKeepsToTheShapeOfTheLast) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {3, 0.012}};
   const CostCurve cheap(points), expensive(points, 0.03);
   const std::vector<double> draft = {0.5, 0.3};
@@ -311,7 +311,7 @@ TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
   EXPECT_EQ(choose(expensive, 3), 2);
 }
 
-TEST(PolicyTest, WhereASwitchIsDearUnequalWidthsAreDearer) {
+TEST(PolicyTest, WhereASwitchIsExpensiveUnequalWidthsAreMoreExpensive) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {4, 0.013}};
   const CostCurve cheap(points), expensive(points, 0.03);
   const std::vector<double> draft = {0.9};
@@ -344,7 +344,7 @@ TEST(PolicyTest, HopelessDraftsAreHardlyEverVerified) {
   EXPECT_LE(StepsWithRows(curve, Geometric(0.1, 8), 2000, Line(0.5)), 10);
 }
 
-TEST(PolicyTest, ACalibrationThatMakesRowsTooDearIsSeenThrough) {
+TEST(PolicyTest, ACalibrationThatMakesRowsTooExpensiveIsSeenThrough) {
   CostCurve curve = Line(0.9);
   EXPECT_GE(StepsWithRows(curve, Geometric(0.8, 8), 2000, Line(0.1)), 1500);
 }
