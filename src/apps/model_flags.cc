@@ -58,8 +58,9 @@ void AddRopeFlags(Flags& flags, RopeOptions& rope) {
 void AddChatFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--chat-template", o.chat.source, "Jinja chat template that replaces the model's");
   flags.Add("--chat-template-file", o.chat.source_file, "the same from a file");
-  flags.Add("--chat-template-kwargs", o.chat.arguments,
-            "JSON object with variables of the template; a request's chat_template_kwargs go before them");
+  flags.Add(
+      "--chat-template-kwargs", o.chat.arguments,
+      "JSON object with variables of the template; a request's chat_template_kwargs replace those of the same name");
   flags.Add("-rea,--reasoning", o.chat.reasoning,
             "whether models think before they answer, where the template can: on, off, auto");
   flags.Add("--reasoning-effort", o.chat.reasoning_effort,
@@ -77,7 +78,7 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-m,--model", o.model.path, "GGUF file to serve; of a split model, the first part");
   flags
       .Add("-a,--alias", o.aliases,
-           "model name in answers; more, comma-separated, are names that it has as well; default: the file's name")
+           "names of the model, comma-separated; answers carry the first one; default: the file's name")
       ->delimiter(',');
   AddLayersFlag(flags, "-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers);
   flags.Add("-dev,--device", o.model.devices, "devices to use, comma-separated; none = CPU only")->delimiter(',');
@@ -207,10 +208,9 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
       ->transform(CLI::CheckedTransformer(modes))
       ->default_str("match");
   flags
-      .Add(
-          "--replica", o.replica,
-          "devices for another copy of the model, of the same kind as the target's (none = CPU), which verifies what a "
-          "remote drafter says meanwhile")
+      .Add("--replica", o.replica,
+           "devices for another copy of the model, of the same kind as the target's (none = CPU). While the model "
+           "verifies the beginning of a remote draft, the copy verifies its next tokens")
       ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags

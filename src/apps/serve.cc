@@ -80,8 +80,8 @@ std::string DescribeRollback(const EngineInfo& info) {
 void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seconds) {
   signals.SetHandler([&scheduler, drain_seconds](int signal, int count) {
     if (count > 2) ExitAtOnce(128 + signal);
-    LogInfo("{}: no new requests; running ones {}", strsignal(signal),
-            count == 1 ? fmt::format("have {} s", drain_seconds) : "are cut");
+    LogInfo("{}: new requests are refused; running ones {}", strsignal(signal),
+            count == 1 ? fmt::format("may take {} s to finish", drain_seconds) : "are ended now");
     scheduler.Drain(count == 1 ? Seconds(drain_seconds) : Duration::zero());
   });
 }

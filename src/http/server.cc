@@ -166,7 +166,7 @@ struct HttpServer::Impl {
       const std::shared_ptr<void> counted(nullptr, [this](void*) { --generating; });
       if (++generating > std::min(options.max_generations, kMaxGenerations)) {
         return SendLimit(request, response, RetryAfter(),
-                         {StatusCode::kResourceExhausted, "as many requests run or wait as may (--queue)"});
+                         {StatusCode::kResourceExhausted, "too many requests are running or waiting (limit: --queue)"});
       }
       if (request.is_connection_closed()) return;  // nothing is computed for a client that is gone
       const ApiKey* key = KeyOf(request);
