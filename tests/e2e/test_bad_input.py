@@ -237,7 +237,7 @@ def test_unknown_endpoint(server, path):
 )
 def test_wrong_method(server, method, path):
     response = server.http.request(method, path)
-    assert response.status_code in (404, 405)
+    assert response.status_code == 405
     assert response.json()["error"]["message"]
 
 
@@ -248,7 +248,7 @@ def test_body_over_8_mib(server):
 
 def test_embeddings_without_the_flag_say_which_flag(server):
     response = server.http.post("/v1/embeddings", json={"input": "Hi"})
-    assert response.status_code in (400, 501)
+    assert response.status_code == 501
     assert "--embeddings" in response.json()["error"]["message"]
 
 
