@@ -16,10 +16,11 @@
 namespace outrider::kernels {
 namespace {
 
-// The weight types that our buffer type takes for the model which this thread is loading; one bit for each type.
+// The weight types that our buffer type takes for the model which this thread is loading, and those that it has taken
+// into tiles; one bit for each type.
 static_assert(GGML_TYPE_COUNT <= 64);
 struct WantedTypes {
-  uint64_t in_tiles = 0, as_they_are = 0;
+  uint64_t in_tiles = 0, as_they_are = 0, taken = 0;
 };
 thread_local WantedTypes wanted;
 
@@ -120,6 +121,7 @@ ggml_status InitTensor(ggml_backend_buffer_t, ggml_tensor* tensor) {
   }
   const bool only_as_it_is = (wanted.as_they_are & ~wanted.in_tiles & BitOf(tensor->type)) != 0;
   tensor->extra = HasLayout(tensor) && !only_as_it_is ? &tiles_mark : &as_they_are_mark;
+  if (IsInTiles(tensor)) wanted.taken |= BitOf(tensor->type);
   return GGML_STATUS_SUCCESS;
 }
 
@@ -212,14 +214,24 @@ void Install() {
 }
 
 TakeWeights::TakeWeights(std::span<const ggml_type> in_tiles, std::span<const ggml_type> as_they_are)
-    : in_tiles_before_(wanted.in_tiles), as_they_are_before_(wanted.as_they_are) {
+    : in_tiles_(in_tiles.begin(), in_tiles.end()),
+      in_tiles_before_(wanted.in_tiles),
+      as_they_are_before_(wanted.as_they_are),
+      taken_before_(wanted.taken) {
   wanted = {};
   if (KernelSetsOfThisCpu()[0] == nullptr) return;
   for (ggml_type type : in_tiles) wanted.in_tiles |= BitOf(type);
   for (ggml_type type : as_they_are) wanted.as_they_are |= BitOf(type);
 }
 TakeWeights::~TakeWeights() {
-  wanted = {in_tiles_before_, as_they_are_before_};
+  wanted = {in_tiles_before_, as_they_are_before_, taken_before_};
+}
+std::vector<ggml_type> TakeWeights::Taken() const {
+  std::vector<ggml_type> types;
+  for (ggml_type type : in_tiles_) {
+    if ((wanted.taken & BitOf(type)) != 0) types.push_back(type);
+  }
+  return types;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace outrider::kernels {
 
@@ -36,8 +37,12 @@ class TakeWeights {
   TakeWeights(const TakeWeights&) = delete;
   TakeWeights& operator=(const TakeWeights&) = delete;
 
+  // The types of `in_tiles` of which there were weights in main memory since this object exists.
+  std::vector<ggml_type> Taken() const;
+
  private:
-  uint64_t in_tiles_before_, as_they_are_before_;
+  std::vector<ggml_type> in_tiles_;
+  uint64_t in_tiles_before_, as_they_are_before_, taken_before_;
 };
 
 // The choice whether our kernels compute attention in this process, wherever they can. An attention operation does not

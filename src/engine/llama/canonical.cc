@@ -98,10 +98,10 @@ WeightSettings ChooseWeightSettings(const ModelOptions& options, KernelTrials& t
     settings.caveat = fmt::format("part of the model runs on {}, whose results depend on the number of rows", device);
   }
   const bool checks_rows = settings.caveat.empty();
-  // If there is a device, libllama keeps the weights of the CPU in memory that the device can read, and prefers that to
-  // our layout.
+  // Without exactness a device may compute wide products of the CPU's weights, for which they must be as in the file.
+  const bool device_may_help = !device.empty() && !exact && options.kernels == Kernels::kAuto;
   const bool may_be_ours =
-      settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && device.empty();
+      settings.repack && options.kernels != Kernels::kGgml && !kernels::InstructionSet().empty() && !device_may_help;
   for (const WeightType& weights : WeightTypes(options.path)) {
     const bool has_ours = may_be_ours && kernels::HasLayout(weights.type);
     bool ours = has_ours && (options.kernels == Kernels::kOutrider || trials.OursFor(weights.type));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <vector>
 
 #include "base/hash.h"
@@ -95,11 +96,15 @@ Result<std::unique_ptr<kernels::AttentionHold>> ChooseAttention(Kernels choice, 
   return hold;
 }
 
-std::string DescribeKernels(const WeightSettings& weights) {
+// `device`: another one that has a part of the model, or "". Layers from the last one on are there; the CPU computes
+// the attention of the others, and products of those weights of any layer that lie in main memory.
+std::string DescribeKernels(std::span<const ggml_type> types, const std::string& device, bool attention_on_cpu) {
   std::string ours;
-  for (ggml_type type : weights.our_kernels) ours += (ours.empty() ? "" : ", ") + std::string(ggml_type_name(type));
-  if (kernels::AttentionIsOurs()) ours += ours.empty() ? "attention" : " and attention";
-  return ours.empty() ? "ggml" : fmt::format("outrider ({}) for {}", kernels::InstructionSet(), ours);
+  for (ggml_type type : types) ours += (ours.empty() ? "" : ", ") + std::string(ggml_type_name(type));
+  if (attention_on_cpu && kernels::AttentionIsOurs()) ours += ours.empty() ? "attention" : " and attention";
+  if (ours.empty()) return "ggml";
+  return fmt::format("outrider ({}) for {}{}", kernels::InstructionSet(), ours,
+                     device.empty() ? "" : fmt::format(" on the CPU; {} computes the rest", device));
 }
 
 }  // namespace
@@ -131,14 +136,19 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (!attention.ok()) return attention.status();
   ErrorLogCapture errors;
   llama_model* model;
+  std::vector<ggml_type> ours;
   {
     const kernels::TakeWeights take(weights.our_kernels, weights.as_they_are);
     model = llama_model_load_from_file(options.path.c_str(), load.params);
+    ours = take.Taken();
   }
   if (model == nullptr) return ExplainLoadFailure(options.path, errors.text());
-  std::shared_ptr<LlamaModel> loaded(new LlamaModel(model, options.rope, Fingerprint(options),
-                                                    std::move(weights.caveat), !OtherDevice(options).empty(),
-                                                    DescribeKernels(weights), std::move(*attention)));
+  const std::string device = OtherDevice(options);
+  const bool attention_on_cpu =
+      device.empty() || (options.gpu_layers >= 0 && options.gpu_layers <= llama_model_n_layer(model));
+  std::shared_ptr<LlamaModel> loaded(
+      new LlamaModel(model, options.rope, Fingerprint(options), std::move(weights.caveat), !device.empty(),
+                     DescribeKernels(ours, device, attention_on_cpu), std::move(*attention)));
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
