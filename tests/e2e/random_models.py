@@ -1,9 +1,10 @@
-"""Writes tiny GGUF models with random weights for architectures that carry a state from token to token. Each is a
-function of its name and a seed, bit for bit, and has the vocabulary and the chat template of the in-repo draft model.
+"""Writes tiny GGUF models with random weights, of architectures that carry a state from token to token and of mixtures of
+experts. Each is a function of its name and a seed, bit for bit, and has the vocabulary and the chat template of the in-repo draft model.
 What they say is noise, but it depends on all that was said before: a wrong state shows in the next tokens.
 
 Every weight of a matrix product is Q8_0, also those that llama-quantize leaves alone (the router of experts, the
-low-rank products of RWKV): only with quantised weights is a result independent of how many tokens are decoded at once.
+low-rank products of RWKV): only with quantised weights is a result independent of how many tokens are decoded at once,
+whosever kernels compute it. The mixtures of experts have routers in F32, as files have them, for which it takes ours.
 What ggml convolves, scans, adds or multiplies element by element is F32, also where it has more than one dimension
 (ssm_conv1d, ssm_a, ssm_d, a grouped ssm_norm, time_mix_lerp_fused): it takes nothing else there. Heads and states have
 sizes for which there are CUDA kernels, too."""
@@ -72,9 +73,9 @@ class RandomModel:
     def norm(self, name: str, *shape: int):
         self.vector(f"{name}.weight", 0.8, 1.2, *shape or (WIDTH,))
 
-    def matrix(self, name: str, *shape: int, gain: float):
-        """Weights of a product, in Q8_0; the gain is the standard deviation of what it makes of input that has 1."""
-        self._add_quantised(name, self._weights(shape, gain))
+    def matrix(self, name: str, *shape: int, gain: float, kind: GGMLQuantizationType = GGMLQuantizationType.Q8_0):
+        """Weights of a product; the gain is the standard deviation of what it makes of input that has 1."""
+        self._add_quantised(name, self._weights(shape, gain), kind)
 
     def embeddings(self):
         self.matrix("token_embd", len(self._special), WIDTH, gain=WIDTH**0.5 / 2)  # less than what the layers add
@@ -99,8 +100,9 @@ class RandomModel:
     def _uniform(self, low: float, high: float, shape: tuple[int, ...]) -> numpy.ndarray:
         return self._random.uniform(low, high, shape).astype(numpy.float32)
 
-    def _add_quantised(self, name: str, weights: numpy.ndarray):
-        kind = GGMLQuantizationType.Q8_0
+    def _add_quantised(
+        self, name: str, weights: numpy.ndarray, kind: GGMLQuantizationType = GGMLQuantizationType.Q8_0
+    ):
         self._writer.add_tensor(f"{name}.weight", quantize(weights, kind), raw_dtype=kind)
 
 
@@ -198,10 +200,17 @@ def add_attention(model: RandomModel, block: str, query_parts: int = 1):
     model.matrix(f"{block}.attn_output", WIDTH, HEADS * HEAD, gain=1.5)
 
 
-def add_gated_feed_forward(model: RandomModel, block: str, suffix: str, size: int, *experts: int):
-    model.matrix(f"{block}.ffn_gate{suffix}", *experts, size, WIDTH, gain=1.5)
-    model.matrix(f"{block}.ffn_up{suffix}", *experts, size, WIDTH, gain=1.5)
-    model.matrix(f"{block}.ffn_down{suffix}", *experts, WIDTH, size, gain=1)
+def add_gated_feed_forward(
+    model: RandomModel,
+    block: str,
+    suffix: str,
+    size: int,
+    *experts: int,
+    kind: GGMLQuantizationType = GGMLQuantizationType.Q8_0,
+):
+    model.matrix(f"{block}.ffn_gate{suffix}", *experts, size, WIDTH, gain=1.5, kind=kind)
+    model.matrix(f"{block}.ffn_up{suffix}", *experts, size, WIDTH, gain=1.5, kind=kind)
+    model.matrix(f"{block}.ffn_down{suffix}", *experts, WIDTH, size, gain=1, kind=kind)
 
 
 def add_qwen3next(model: RandomModel):
@@ -292,6 +301,96 @@ def add_rwkv7(model: RandomModel):
         model.matrix(f"{block}.channel_mix_value", WIDTH, FEED_FORWARD, gain=0.4)
 
 
+MANY_EXPERTS, MANY_USED = 16, 3  # of the mixtures without a state
+
+
+def set_mixture(model: RandomModel, layers: int, head: int, kv_heads: int):
+    model.set(
+        {
+            "block_count": layers,
+            "feed_forward_length": FEED_FORWARD,
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": kv_heads,
+            "attention.layer_norm_rms_epsilon": EPSILON,
+            "rope.dimension_count": head,
+            "expert_count": MANY_EXPERTS,
+            "expert_used_count": MANY_USED,
+            "expert_feed_forward_length": EXPERT_FEED_FORWARD,
+        }
+    )
+
+
+def add_experts(model: RandomModel, block: str, kind: GGMLQuantizationType):
+    model.matrix(f"{block}.ffn_gate_inp", MANY_EXPERTS, WIDTH, gain=2, kind=GGMLQuantizationType.F32)
+    add_gated_feed_forward(model, block, "_exps", EXPERT_FEED_FORWARD, MANY_EXPERTS, kind=kind)
+
+
+def add_qwen3moe(model: RandomModel):
+    layers = 3
+    set_mixture(model, layers, HEAD, KV_HEADS)
+    model.set({"attention.key_length": HEAD, "attention.value_length": HEAD})
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        add_attention(model, block)
+        model.norm(f"{block}.attn_q_norm", HEAD)
+        model.norm(f"{block}.attn_k_norm", HEAD)
+        model.norm(f"{block}.ffn_norm")
+        add_experts(model, block, GGMLQuantizationType.Q5_1)
+
+
+def add_deepseek2(model: RandomModel):
+    """Latent attention with low-rank queries, a dense first layer, a shared expert."""
+    layers, rope, latent = 3, 32, 64
+    set_mixture(model, layers, rope, 1)
+    model.set(
+        {
+            "leading_dense_block_count": 1,
+            "expert_shared_count": 1,
+            "attention.q_lora_rank": RANK,
+            "attention.kv_lora_rank": latent,
+            "attention.key_length": latent + rope,
+            "attention.value_length": latent,
+            "attention.key_length_mla": HEAD + rope,
+            "attention.value_length_mla": HEAD,
+        }
+    )
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        model.norm(f"{block}.attn_norm")
+        model.norm(f"{block}.attn_q_a_norm", RANK)
+        model.norm(f"{block}.attn_kv_a_norm", latent)
+        model.matrix(f"{block}.attn_q_a", RANK, WIDTH, gain=2)
+        model.matrix(f"{block}.attn_q_b", HEADS * (HEAD + rope), RANK, gain=2)
+        model.matrix(f"{block}.attn_kv_a_mqa", latent + rope, WIDTH, gain=2)
+        model.matrix(f"{block}.attn_k_b", HEADS, latent, HEAD, gain=1)
+        model.matrix(f"{block}.attn_v_b", HEADS, HEAD, latent, gain=1)
+        model.matrix(f"{block}.attn_output", WIDTH, HEADS * HEAD, gain=1.5)
+        model.norm(f"{block}.ffn_norm")
+        if layer == 0:
+            add_gated_feed_forward(model, block, "", FEED_FORWARD)
+        else:
+            add_experts(model, block, GGMLQuantizationType.Q5_0)
+            add_gated_feed_forward(model, block, "_shexp", EXPERT_FEED_FORWARD)
+
+
+def add_gpt_oss(model: RandomModel):
+    """Sinks, biases everywhere, every second layer with a short window, experts in MXFP4."""
+    layers = 4
+    set_mixture(model, layers, HEAD, KV_HEADS)
+    model.set({"attention.key_length": HEAD, "attention.value_length": HEAD, "attention.sliding_window": 128})
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        add_attention(model, block)
+        for name, size in (("q", HEADS * HEAD), ("k", KV_HEADS * HEAD), ("v", KV_HEADS * HEAD), ("output", WIDTH)):
+            model.vector(f"{block}.attn_{name}.bias", -0.1, 0.1, size)
+        model.vector(f"{block}.attn_sinks.weight", -1, 1, HEADS)
+        model.norm(f"{block}.post_attention_norm")
+        add_experts(model, block, GGMLQuantizationType.MXFP4)
+        model.vector(f"{block}.ffn_gate_inp.bias", -0.1, 0.1, MANY_EXPERTS)
+        for name, size in (("gate", EXPERT_FEED_FORWARD), ("up", EXPERT_FEED_FORWARD), ("down", WIDTH)):
+            model.vector(f"{block}.ffn_{name}_exps.bias", -0.1, 0.1, MANY_EXPERTS, size)
+
+
 def add_norm_with_bias(model: RandomModel, name: str):
     model.norm(name)
     model.vector(f"{name}.bias", -0.1, 0.1, WIDTH)
@@ -305,10 +404,15 @@ LAYERS: dict[str, tuple[str, Callable[[RandomModel], None]]] = {  # and the name
     "rwkv7": ("rwkv7", add_rwkv7),
 }
 ARCHITECTURES: tuple[str, ...] = tuple(LAYERS)
+MIXTURES: dict[str, tuple[str, Callable[[RandomModel], None]]] = {
+    "qwen3moe": ("qwen3moe", add_qwen3moe),
+    "deepseek2": ("deepseek2", add_deepseek2),
+    "gpt-oss": ("gpt-oss", add_gpt_oss),
+}
 
 
 def write_random_model(architecture: str, path: Path, seed: int = 1) -> None:
-    name, add_layers = LAYERS[architecture]
+    name, add_layers = (LAYERS | MIXTURES)[architecture]
     model = RandomModel(name, path, seed)
     model.set({"context_length": CONTEXT, "embedding_length": WIDTH})
     model.embeddings()
@@ -318,7 +422,7 @@ def write_random_model(architecture: str, path: Path, seed: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    for architecture in ARCHITECTURES:
+    for architecture in LAYERS | MIXTURES:
         path = Path(sys.argv[1]) / f"{architecture}.gguf"
         write_random_model(architecture, path)
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
