@@ -205,7 +205,7 @@ struct AttentionCase {
   bool sinks = false;
 };
 
-// The memory and the questions of a case. Row r of sequence s sees its first Seen(s, r) cells.
+// The memory and the questions of a case. A row sees one cell more than the row before it (Attend makes the mask).
 struct AttentionData {
   explicit AttentionData(const AttentionCase& c)
       : q(Noise(static_cast<size_t>(c.values) * c.heads * c.rows * c.sequences, 1)),
