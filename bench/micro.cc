@@ -15,7 +15,7 @@
 #include "drafters/registry.h"
 #include "engine/fake_tokenizer.h"
 #include "engine/llama/llama_filters.h"
-#include "engine/llama/step_split.h"
+#include "engine/step_split.h"
 #include "sampling/sampler.h"
 #include "spec/policy.h"
 #include "spec/verify.h"

@@ -9,6 +9,16 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
+// Whether the newest token of the history and the tokens of the draft also stand at position `at` of the history.
+bool Continues(const Proposal& proposal, size_t at) {
+  const std::vector<DraftToken>& draft = proposal.draft.tokens;
+  if (proposal.history[at] != proposal.history.back() || at + draft.size() >= proposal.history.size()) return false;
+  for (size_t i = 0; i < draft.size(); ++i) {
+    if (proposal.history[at + 1 + i] != draft[i].token) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 NearestStateDrafter::NearestStateDrafter(int n_sequences)
@@ -33,20 +43,21 @@ void NearestStateDrafter::Commit(SeqId seq, const CommittedStep& step) {
 void NearestStateDrafter::Propose(std::span<Proposal*> proposals) {
   for (Proposal* proposal : proposals) {
     const std::vector<Row>& rows = rows_[static_cast<size_t>(proposal->seq)];
-    // The newest token has no row yet: what follows it is what followed the same token after a similar row.
+    // The newest token has no row yet: what follows it is what followed the same token after a similar row. If another
+    // drafter has begun the draft, its tokens must have followed there too; what came after them is added to the draft.
     const auto newest = static_cast<Pos>(proposal->history.size()) - 1;
-    if (rows.size() < 2 || rows.back().pos != newest - 1 || !proposal->draft.empty()) continue;
+    if (rows.size() < 2 || rows.back().pos != newest - 1) continue;
     const Row* nearest = nullptr;
     for (const Row& row : rows) {
-      if (row.pos >= newest - 1 || proposal->history[static_cast<size_t>(row.pos) + 1] != proposal->history.back())
-        continue;
+      if (row.pos >= newest - 1 || !Continues(*proposal, static_cast<size_t>(row.pos) + 1)) continue;
       if (nearest == nullptr || Distance(row.state, rows.back().state) <= Distance(nearest->state, rows.back().state))
         nearest = &row;
     }
     if (nearest == nullptr) continue;
     const float confidence = 1 / (1 + static_cast<float>(Distance(nearest->state, rows.back().state)));
     double survival = 1;
-    for (auto at = static_cast<size_t>(nearest->pos) + 2; at < proposal->history.size(); ++at) {
+    const size_t begun = proposal->draft.tokens.size();
+    for (size_t at = static_cast<size_t>(nearest->pos) + 2 + begun; at < proposal->history.size(); ++at) {
       if (proposal->draft.size() >= proposal->max_tokens || confidence < proposal->p_min) break;
       if (survival < proposal->min_survival) break;
       proposal->draft.tokens.push_back({proposal->history[at], confidence});

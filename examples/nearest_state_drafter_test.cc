@@ -114,8 +114,9 @@ TEST(NearestStateDrafterTest, StopsWhereItIsToldTo) {
   ASSERT_TRUE(engine.Decode(batch).ok());
   (*drafter)->Begin(0, history, {});
   (*drafter)->Commit(0, {history, 1, {0, batch.size(), &engine, 0}});
-  const auto draft = [&](int max_tokens, float p_min, double min_survival) {
+  const auto draft = [&](int max_tokens, float p_min, double min_survival, std::vector<DraftToken> begun = {}) {
     Proposal proposal;
+    proposal.draft.tokens = std::move(begun);
     proposal.seq = 0;
     proposal.history = history;
     proposal.max_tokens = max_tokens;
@@ -133,6 +134,13 @@ TEST(NearestStateDrafterTest, StopsWhereItIsToldTo) {
   EXPECT_EQ(draft(4, 0, 0).size(), 4u);
   EXPECT_EQ(draft(16, confidence + 0.01f, 0).size(), 0u);
   EXPECT_EQ(draft(16, 0, confidence * confidence * 0.99).size(), 3u) << "the third makes it too unlikely";
+
+  const std::vector<DraftToken> continued = draft(4, 0, 0, {{'q', 0.9f}, {'r', 0.9f}});
+  ASSERT_EQ(continued.size(), 4u) << "another drafter has begun with 'q', 'r'";
+  EXPECT_EQ(continued[0].confidence, 0.9f);
+  EXPECT_EQ(continued[2].token, 's');
+  EXPECT_EQ(continued[3].token, 't');
+  EXPECT_EQ(draft(16, 0, 0, {{'z', 0.9f}}).size(), 1u) << "'z' never followed: the draft stays as it was";
 }
 
 TEST(NearestStateDrafterTest, ReadsARealModel) {

@@ -31,9 +31,9 @@ def read_table(text: str) -> Tuple[Dict[str, Set[str]], Dict[str, Set[str]]]:
     return rooms, libraries
 
 
-# Tests of any room may stand on these: fakes instead of a real engine, and the draw that
+# Tests of any room may stand on these: fakes instead of a real engine, how libllama splits a batch, and the draw that
 # verification is proved with.
-TEST_HEADERS = {"engine/fake_engine.h", "engine/fake_tokenizer.h", "sampling/fake_filters.h", "sampling/gumbel.h"}
+TEST_HEADERS = {"engine/fake_engine.h", "engine/fake_tokenizer.h", "engine/step_split.h", "sampling/fake_filters.h", "sampling/gumbel.h"}
 
 # Libraries that only some rooms may know: name in the table, and the headers as a pattern.
 COMMON_HEADERS = (
@@ -114,6 +114,8 @@ SELF_TEST = [
     ("spec/verify.cc", '"base/token.h"', True),
     ("spec/verify.cc", '"engine/engine.h"', False),
     ("spec/verify_test.cc", '"engine/fake_engine.h"', True),
+    ("spec/policy_test.cc", '"engine/step_split.h"', True),
+    ("spec/policy.cc", '"engine/step_split.h"', False),
     ("chat/chat.cc", "<openssl/sha.h>", False),
     ("download/sha256.cc", "<openssl/evp.h>", True),
     ("sampling/sampler.cc", "<llama.h>", False),

@@ -240,19 +240,34 @@ EnsureWeb() {
 # The hash of a list of files and words: the key under which what was made from them is kept.
 KeyOf() { cat "$@" | sha256sum | cut -c 1-12; }
 
+# MakeVenv TMP: with the packages of $REQUIREMENTS.
 MakeVenv() {
   # A virtual environment knows its own path; used only as `bin/python -m …` it may be renamed all the same.
   "$(FindPython)" -m venv "$1/result" &&
     "$1/result/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
-      -r "$ROOT/tests/e2e/requirements.txt"
+      -r "$REQUIREMENTS"
+}
+
+# VenvOf REQUIREMENTS: the folder of the virtual environment with these packages.
+VenvOf() {
+  local python
+  python=$(FindPython) || return
+  printf '%s/venv-' "$CACHE"
+  { "$python" -c 'import sys; print(sys.version, sys.base_prefix)' && cat "$1"; } | KeyOf
 }
 
 # Sets VENV to a virtual environment with the end-to-end tests' packages.
 EnsureVenv() {
-  local python
-  python=$(FindPython) || return
-  VENV=$CACHE/venv-$({ "$python" -c 'import sys; print(sys.version, sys.base_prefix)' && cat "$ROOT/tests/e2e/requirements.txt"; } | KeyOf)
-  Cached "$VENV" "Installing Python packages" "pytest, the openai and anthropic clients, gguf (30 MB) for the end-to-end tests" MakeVenv
+  local REQUIREMENTS=$ROOT/tests/e2e/requirements.txt
+  VENV=$(VenvOf "$REQUIREMENTS") &&
+    Cached "$VENV" "Installing Python packages" "pytest, the openai and anthropic clients, gguf (30 MB) for the end-to-end tests" MakeVenv
+}
+
+# Sets CLIENTS to a virtual environment with clients that want other versions of the same packages.
+EnsureClients() {
+  local REQUIREMENTS=$ROOT/tests/e2e/clients/requirements.txt
+  CLIENTS=$(VenvOf "$REQUIREMENTS") &&
+    Cached "$CLIENTS" "Installing more clients" "LangChain, LiteLLM and llm (90 MB) for the end-to-end tests" MakeVenv
 }
 
 MakeNodeModules() {
@@ -273,7 +288,7 @@ EnsureModulesOf() {
     touch "$1/node_modules/.outrider-$key"
 }
 
-EnsureNodeModules() { EnsureModulesOf "$ROOT/tests/e2e/node" "the openai client for JavaScript (2 MB) for the end-to-end tests"; }
+EnsureNodeModules() { EnsureModulesOf "$ROOT/tests/e2e/node" "the clients for JavaScript of openai, Anthropic and Vercel (15 MB) for the end-to-end tests"; }
 EnsureWebModules() { EnsureModulesOf "$ROOT/web" "Vitest, playwright-core and axe-core (100 MB) for the tests of the page"; }
 
 MakeToxiproxy() {

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Writes a wider, deeper GGUF of a llama or lfm2 model that computes the same function: every hidden channel several times,
 layers that add nothing in between. Real text at the cost of a larger model, for benchmarks. F16; quantise it afterwards.
+With --experts, a llama model becomes a mixture: every expert is a copy of the whole feed-forward part, the router is random,
+and the weights of the experts of a token add up to one, so that the mixture computes the same function, too.
 
   tools/widen.py models/smollm2-hybrid-19m.gguf wide-f16.gguf --copies 6 --deep 2
+  tools/widen.py models/smollm2-draft-16m.gguf mixture-f16.gguf --copies 3 --deep 1 --experts 64 --active 8
   llama-quantize --pure wide-f16.gguf wide-q4_0.gguf Q4_0
 """
 
@@ -16,13 +19,19 @@ SCALED = ("embedding_length", "feed_forward_length", "attention.head_count", "at
 ADDS_TO_THE_STREAM = ("attn_output", "ffn_down", "shortconv.out_proj")
 
 
+FEED_FORWARD = ("ffn_gate", "ffn_up", "ffn_down")
+
+
 class Widener:
-    def __init__(self, source: str, copies: int, deep: int):
+    def __init__(self, source: str, copies: int, deep: int, experts: int, active: int):
         reader = GGUFReader(source)
         self.fields = reader.fields
         self.weights = {t.name: dequantize(t.data, t.tensor_type).astype(numpy.float32) for t in reader.tensors}
         self.architecture = self.fields["general.architecture"].contents()
-        self.copies, self.deep = copies, deep
+        self.copies, self.deep, self.experts, self.active = copies, deep, experts, active
+        self.random = numpy.random.Generator(numpy.random.PCG64(1))
+        if experts and self.architecture != "llama":
+            raise SystemExit(f"--experts: {source} is of the architecture {self.architecture}, not llama")
 
     def value(self, key: str):
         return self.fields[f"{self.architecture}.{key}"].contents()
@@ -53,6 +62,9 @@ class Widener:
                 writer.add_key_value(key, value, GGUFValueType.ARRAY, field.types[1])
             else:
                 writer.add_key_value(key, value, field.types[0])
+        if self.experts:
+            writer.add_expert_count(self.experts)
+            writer.add_expert_used_count(self.active)
         heads = self.value("attention.head_count")
         head_length = self.value("embedding_length") // (max(heads) if isinstance(heads, list) else heads)
         for key in ("key_length", "value_length"):
@@ -75,7 +87,13 @@ class Widener:
                 wide = self.matrix(name, values).astype(numpy.float16)
                 if name in ADDS_TO_THE_STREAM and not adds:
                     wide = numpy.zeros_like(wide)
+            if self.experts and name in FEED_FORWARD:
+                name, wide = f"{name}_exps", numpy.tile(wide, (self.experts, 1, 1))
             writer.add_tensor(f"blk.{to}.{name}.weight", wide)
+        if self.experts:
+            width = self.copies * self.value("embedding_length")
+            router = self.random.normal(0, 2 / width**0.5, (self.experts, width))
+            writer.add_tensor(f"blk.{to}.ffn_gate_inp.weight", router.astype(numpy.float32))
 
     def write(self, path: str):
         writer = GGUFWriter(path, self.architecture)
@@ -100,8 +118,10 @@ def main():
     parser.add_argument("target")
     parser.add_argument("--copies", type=int, default=2, help="of each hidden channel")
     parser.add_argument("--deep", type=int, default=2, help="layers for each layer of the source")
+    parser.add_argument("--experts", type=int, default=0, help="copies of the feed-forward part of each layer")
+    parser.add_argument("--active", type=int, default=8, help="experts of a token")
     options = parser.parse_args()
-    Widener(options.source, options.copies, options.deep).write(options.target)
+    Widener(options.source, options.copies, options.deep, options.experts, options.active).write(options.target)
 
 
 if __name__ == "__main__":

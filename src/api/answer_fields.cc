@@ -41,6 +41,13 @@ Json TimingsJson(const GenerationTimings& timings) {
   };
 }
 
+Json ProgressJson(const PromptProgress& progress) {
+  return {{"total", progress.total},
+          {"cache", progress.cached},
+          {"processed", progress.processed},
+          {"time_ms", static_cast<int64_t>(progress.ms)}};
+}
+
 Json TimingsJson(const Completion& completion) {
   Json timings = TimingsJson(completion.timings);
   Json& drafters = timings["drafters"] = Json::object();
@@ -95,6 +102,16 @@ Json SettingsJson(const SamplingOptions& sampling, int max_tokens) {
           {"dry_allowed_length", sampling.dry_allowed_length},
           {"dry_penalty_last_n", sampling.dry_penalty_last_n},
           {"dry_sequence_breakers", sampling.dry_sequence_breakers},
+          {"mirostat", 0},  // from here on: what llama.cpp has beyond ours, switched off
+          {"mirostat_tau", 5.0},
+          {"mirostat_eta", 0.1},
+          {"adaptive_target", -1.0},
+          {"adaptive_decay", 0.9},
+          {"n_keep", 0},
+          {"n_discard", 0},
+          {"min_keep", 0},
+          {"backend_sampling", false},
+          {"lora", Json::array()},
           {"samplers", std::move(stages)},
           {"max_tokens", max_tokens},
           {"n_predict", max_tokens}};

@@ -10,6 +10,9 @@
 
 namespace outrider {
 
+// llama.cpp's `prompt_progress` object.
+Json ProgressJson(const PromptProgress& progress);
+
 // llama.cpp's `timings` object.
 Json TimingsJson(const GenerationTimings& timings);
 Json TimingsJson(const Completion& completion);  // also what each drafter did

@@ -26,6 +26,31 @@ Status ReadToolChoice(const Json& choice, ChatInput* input, std::string* only_to
   return function.status();
 }
 
+// "continue_final_message": true, or which part of the message: "content" or "reasoning_content".
+Status ReadContinuation(const Json& body, ChatInput* input) {
+  const FieldReader fields(body);
+  const char* kName = "continue_final_message";
+  const Json& value = fields.At(kName);
+  if (value.is_null() || value == false) return {};
+  if (value == "content") {
+    input->continuation = Continuation::kContent;
+  } else if (value == "reasoning_content") {
+    input->continuation = Continuation::kReasoning;
+  } else if (value == true) {
+    input->continuation = Continuation::kAlways;
+  } else {
+    return InvalidArgument("must be true, false, \"content\" or \"reasoning_content\"", kName);
+  }
+  if (fields.At("add_generation_prompt") == true) {
+    return InvalidArgument(
+        "cannot be combined with add_generation_prompt: the answer either goes on with the last "
+        "message or begins a new one",
+        kName);
+  }
+  input->add_generation_prompt = false;
+  return {};
+}
+
 // If only one tool may be called, the others are not even looked at, so that one with an unusable schema does no harm.
 Status ReadTools(const Json& tools, const std::string& only_tool, ChatInput* input) {
   if (const Status status = CheckToolCount(tools.size()); !status.ok()) return status;
@@ -55,6 +80,7 @@ Result<ChatInput> ReadChatInput(const Json& body) {
   fields.Object("chat_template_kwargs", &input.template_arguments);
   fields.String("reasoning_effort", &effort);
   if (!fields.status().ok()) return fields.status();
+  if (const Status status = ReadContinuation(body, &input); !status.ok()) return status;
   SetReasoningEffort(effort, &input);
   if (const Status status = ReadToolChoice(fields.At("tool_choice"), &input, &only_tool); !status.ok()) return status;
   if (const Status status = ReadTools(tools, only_tool, &input); !status.ok()) return status;

@@ -1,6 +1,7 @@
+#include "api/embeddings.h"
+
 #include <gtest/gtest.h>
 
-#include "api/info.h"
 #include "engine/fake_tokenizer.h"
 
 namespace outrider {
@@ -13,10 +14,21 @@ class CountingEmbedder : public Embedder {
   Result<std::vector<float>> Embed(std::span<const Token> tokens) override {
     ++calls;
     if (fails) return Internal("no memory");
-    return std::vector<float>{static_cast<float>(tokens.size()), static_cast<float>(tokens[0]) / 2};
+    std::vector<float> vector{static_cast<float>(tokens.size()), static_cast<float>(tokens[0]) / 2};
+    vector.resize(width);
+    return vector;
   }
 
+  EmbeddingKind kind() const override { return for_tokens ? EmbeddingKind::kTokens : EmbeddingKind::kText; }
+  Result<std::vector<std::vector<float>>> EmbedEach(std::span<const Token> tokens) override {
+    std::vector<std::vector<float>> vectors;
+    for (const Token token : tokens) vectors.push_back({static_cast<float>(token)});
+    return vectors;
+  }
+
+  bool for_tokens = false;
   int calls = 0;
+  size_t width = 2;
   bool fails = false;
 };
 
@@ -34,10 +46,10 @@ struct EmbeddingsTest : testing::Test {
                      .sampling = {},
                      .max_tokens = -1};
 
-  Result<Json> Answer(const Json& body) {
-    const auto request = ReadEmbeddingRequest(body, context, embedder);
+  Result<Json> Answer(const Json& body, ParseEmbeddingRequest parse = ParseEmbeddings) {
+    const auto request = parse(body, context, embedder);
     if (!request.ok()) return request.status();
-    return EmbeddingsJson(*request, context, embedder, before_each);
+    return AnswerEmbeddings(*request, embedder, before_each);
   }
   Json Ok(const Json& body) {
     Result<Json> answer = Answer(body);
@@ -77,6 +89,37 @@ TEST_F(EmbeddingsTest, AllShapesOfInput) {
   EXPECT_EQ(lists["data"][1]["embedding"], Json::parse("[2.0, 2.0]"));
 }
 
+TEST_F(EmbeddingsTest, TextsAndTokensMayBeMixed) {
+  const Json one = Ok(Json::parse(R"({"input": [7, "ab", 8]})"));
+  ASSERT_EQ(one["data"].size(), 1u);
+  EXPECT_EQ(one["data"][0]["embedding"][0], 4) << "7, a, b, 8: only a text that comes first has a token before it";
+  EXPECT_EQ(Ok(Json::parse(R"({"input": [[7, "ab"], "ab"]})"))["data"].size(), 2u);
+  EXPECT_EQ(Ok({{"input", ""}})["usage"]["total_tokens"], 1) << "the token that begins a text";
+}
+
+TEST_F(EmbeddingsTest, FewerDimensionsAreTheBeginningMadeALengthOfOne) {
+  const Json whole = Ok({{"input", {6, 8}}})["data"][0]["embedding"];
+  EXPECT_EQ(whole, Json::parse("[2.0, 3.0]"));
+  EXPECT_EQ(Ok({{"input", {6, 8}}, {"dimensions", 1}})["data"][0]["embedding"], Json::parse("[1.0]"));
+  EXPECT_EQ(Answer({{"input", {6, 8}}, {"dimensions", 3}}).status().field(), "dimensions");
+}
+
+TEST_F(EmbeddingsTest, LlamasShapes) {
+  const auto ask = [&](const char* body) { return Answer(Json::parse(body), ParseLlamaEmbeddings); };
+  const Json expected = Json::parse(R"([{"index": 0, "embedding": [[4.0, 128.0]]}])");
+  EXPECT_EQ(*ask(R"({"content": "abc"})"), expected);
+  EXPECT_EQ(*ask(R"({"input": "abc"})"), expected);
+  EXPECT_EQ(ask(R"({"content": ["a", "b"]})")->size(), 2u);
+  EXPECT_EQ(ask(R"({})").status().field(), "content");
+  EXPECT_EQ(ask(R"({"content": 5})").status().field(), "content");
+  EXPECT_EQ(ask(R"([])").status().code(), StatusCode::kInvalidArgument);
+
+  embedder.for_tokens = true;
+  EXPECT_EQ(*ask(R"({"input": "ab"})"), Json::parse(R"([{"index": 0, "embedding": [[256.0], [97.0], [98.0]]}])"));
+  EXPECT_EQ(Answer({{"input", "ab"}}).status().code(), StatusCode::kInvalidArgument)
+      << "OpenAI's shape has one vector for a text";
+}
+
 TEST_F(EmbeddingsTest, Base64IsLittleEndianFloats) {
   // 4.0f is 00 00 80 40, 128.0f is 00 00 00 43.
   const Json answer = Ok({{"input", "abc"}, {"encoding_format", "base64"}});
@@ -88,13 +131,11 @@ TEST_F(EmbeddingsTest, WrongInputIsNamed) {
   EXPECT_EQ(WrongField(Json::object()), "input");
   EXPECT_EQ(WrongField(Json::parse(R"({"input": null})")), "input");
   EXPECT_EQ(WrongField(Json::parse(R"({"input": 5})")), "input");
-  EXPECT_EQ(WrongField(Json::parse(R"({"input": ""})")), "input");
   EXPECT_EQ(WrongField(Json::parse(R"({"input": []})")), "input");
-  EXPECT_EQ(WrongField(Json::parse(R"({"input": ["a", ""]})")), "input[1]");
-  EXPECT_EQ(WrongField(Json::parse(R"({"input": ["a", 5]})")), "input[1]");
+  EXPECT_EQ(WrongField(Json::parse(R"({"input": ["a", null]})")), "input[1]");
+  EXPECT_EQ(WrongField(Json::parse(R"({"input": ["a", 500]})")), "input[1]");
   EXPECT_EQ(WrongField(Json::parse(R"({"input": [[1], []]})")), "input[1]");
   EXPECT_EQ(WrongField(Json::parse(R"({"input": [[1], [2, 258]]})")), "input[1][1]");
-  EXPECT_EQ(WrongField(Json::parse(R"({"input": [1, "a"]})")), "input[1]");
   EXPECT_EQ(WrongField(Json::parse(R"({"input": {"text": "a"}})")), "input");
 }
 
@@ -108,9 +149,16 @@ TEST_F(EmbeddingsTest, LimitsLengthAndNumber) {
 }
 
 TEST_F(EmbeddingsTest, WrongOptionsAreNamed) {
-  EXPECT_EQ(WrongField({{"input", "a"}, {"dimensions", 2}}), "dimensions");
+  EXPECT_EQ(WrongField({{"input", "a"}, {"dimensions", 0}}), "dimensions");
   EXPECT_EQ(WrongField({{"input", "a"}, {"encoding_format", "hex"}}), "encoding_format");
   EXPECT_EQ(WrongField({{"input", "a"}, {"encoding_format", 1}}), "encoding_format");
+}
+
+TEST_F(EmbeddingsTest, AnAnswerThatIsTooLargeIsRefused) {
+  embedder.width = (1 << 23) / 2;
+  EXPECT_TRUE(Answer({{"input", {"a", "b"}}, {"encoding_format", "base64"}}).ok());
+  EXPECT_EQ(Answer({{"input", {"a", "b", "c"}}, {"encoding_format", "base64"}}).status().code(),
+            StatusCode::kInvalidArgument);
 }
 
 TEST_F(EmbeddingsTest, EngineErrorsPass) {

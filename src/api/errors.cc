@@ -23,6 +23,8 @@ WireNames NamesOf(StatusCode code) {
       return {200, "server_error", "api_error"};
     case StatusCode::kInvalidArgument:
       return {400, "invalid_request_error", "invalid_request_error"};
+    case StatusCode::kContextExceeded:
+      return {400, "exceed_context_size_error", "invalid_request_error"};
     case StatusCode::kUnauthenticated:
       return {401, "authentication_error", "authentication_error"};
     case StatusCode::kPermissionDenied:
@@ -41,25 +43,30 @@ WireNames NamesOf(StatusCode code) {
   return {500, "server_error", "api_error"};
 }
 
-Json OpenAiCode(StatusCode code) {
-  if (code == StatusCode::kUnauthenticated) return "invalid_api_key";
-  if (code == StatusCode::kResourceExhausted) return "rate_limit_exceeded";
-  return nullptr;
+// Anthropic's words, by which its clients know that they must shorten the conversation.
+std::string AnthropicMessage(const Status& status) {
+  if (status.code() != StatusCode::kContextExceeded) return FullMessage(status);
+  return fmt::format("prompt is too long: {} tokens > {} maximum; {}", status.tokens(), status.max_tokens(),
+                     FullMessage(status));
 }
 
 }  // namespace
 
-Json OpenAiError(const Status& status) {
-  return {{"error",
-           {{"message", FullMessage(status)},
-            {"type", NamesOf(status.code()).openai_type},
-            {"param", status.field().empty() ? Json() : Json(status.field())},
-            {"code", OpenAiCode(status.code())}}}};
+Json OpenAiError(const Status& status, int http_status) {
+  Json error = {{"message", FullMessage(status)},
+                {"type", NamesOf(status.code()).openai_type},
+                {"param", status.field().empty() ? Json() : Json(status.field())},
+                {"code", http_status == 0 ? HttpStatus(status.code()) : http_status}};
+  if (status.code() == StatusCode::kContextExceeded) {
+    error["n_prompt_tokens"] = status.tokens();
+    error["n_ctx"] = status.max_tokens();
+  }
+  return {{"error", std::move(error)}};
 }
 
 Json AnthropicError(const Status& status) {
   return {{"type", "error"},
-          {"error", {{"type", NamesOf(status.code()).anthropic_type}, {"message", FullMessage(status)}}}};
+          {"error", {{"type", NamesOf(status.code()).anthropic_type}, {"message", AnthropicMessage(status)}}}};
 }
 
 int HttpStatus(StatusCode code) {

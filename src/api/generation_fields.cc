@@ -159,6 +159,21 @@ void CheckDrafters(const std::vector<std::string>& known, FieldReader* fields, S
   }
 }
 
+// Fields of llama.cpp that would change the text, and that this server does not have. Switched off they are taken.
+void RefuseUnsupported(FieldReader* fields) {
+  int mirostat = 0;
+  float adaptive_target = -1;
+  Json lora = Json::array();
+  fields->Int("mirostat", 0, 2, &mirostat);
+  if (mirostat != 0)
+    fields->Fail("mirostat",
+                 "is not supported: it keeps a state, so that a token would not only depend on the seed and the text");
+  if (fields->At("adaptive_target").is_number()) fields->Float("adaptive_target", -1e9, 1e9, &adaptive_target);
+  if (adaptive_target >= 0) fields->Fail("adaptive_target", "is not supported");
+  fields->Array("lora", &lora);
+  if (!lora.empty()) fields->Fail("lora", "is not supported: this server has no LoRA adapters");
+}
+
 }  // namespace
 
 Status ReadGenerationFields(const Json& body, const ApiContext& context, GenerationRequest* request) {
@@ -183,10 +198,7 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   int time_limit_ms = -1;
   fields.Int("t_max_predict_ms", -1, kMaxInt, &time_limit_ms);
   if (time_limit_ms > 0) request->time_limit = std::chrono::milliseconds(time_limit_ms);
-
-  int n = 1;
-  fields.Int("n", 1, kMaxInt, &n);
-  if (n != 1) fields.Fail("n", "only n = 1 is supported");
+  RefuseUnsupported(&fields);
   return fields.status();
 }
 
@@ -197,9 +209,11 @@ Status ReadMaxTokens(const Json& body, const std::vector<const char*>& names, Ma
   for (const char* name : names) {
     if (!fields.Has(name)) continue;
     fields.Int(name, limits == MaxTokensLimits::kPositive ? 1 : -1, kMaxInt, &asked);
-    if (!fields.status().ok() || (asked == 0 && limits != MaxTokensLimits::kFromMinusOneWithZero)) {
-      const char* or_none = limits == MaxTokensLimits::kPositive ? "" : ", or -1 for no limit";
-      return InvalidArgument(fmt::format("must be a whole number between 1 and {}{}", kMaxInt, or_none), name);
+    if (!fields.status().ok()) {
+      const bool positive = limits == MaxTokensLimits::kPositive;
+      return InvalidArgument(fmt::format("must be a whole number between {} and {}{}", positive ? 1 : 0, kMaxInt,
+                                         positive ? "" : ", or -1 for no limit"),
+                             name);
     }
     break;
   }

@@ -16,9 +16,8 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
 
 // What a protocol lets a client say about the length of an answer.
 enum class MaxTokensLimits {
-  kPositive,              // Responses, Anthropic
-  kFromMinusOne,          // OpenAI's older endpoints, where llama.cpp's clients write -1 for no limit
-  kFromMinusOneWithZero,  // llama.cpp's own, where 0 only puts the prompt into memory
+  kPositive,      // Responses, Anthropic
+  kFromMinusOne,  // the others, where llama.cpp's clients write -1 for no limit, and 0 only puts the prompt into memory
 };
 
 // Sets request->max_tokens from the first of `names` that is present, else from the server's default.

@@ -35,7 +35,7 @@ TEST(GenerationFieldsTest, EveryFieldArrives) {
       "typical_p": 0.75, "top_n_sigma": 2, "xtc_probability": 0.5, "xtc_threshold": 0.25, "repeat_last_n": -1,
       "repeat_penalty": 1.5, "presence_penalty": -1, "frequency_penalty": 1, "dry_multiplier": 0.5, "dry_base": 2,
       "dry_allowed_length": 3, "dry_penalty_last_n": 5, "dry_sequence_breakers": ["."], "seed": 18446744073709551615,
-      "ignore_eos": true, "id_slot": 3, "cache_prompt": false, "t_max_predict_ms": 250, "stop": "END", "n": 1})"),
+      "ignore_eos": true, "id_slot": 3, "cache_prompt": false, "t_max_predict_ms": 250, "stop": "END"})"),
                                          context.api);
   const SamplingOptions& sampling = request.sampling;
   EXPECT_EQ(sampling.temperature, 0.0f);
@@ -122,8 +122,6 @@ TEST(GenerationFieldsTest, NonsenseIsRefusedByName) {
       {R"({"stop": ["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"]})", "stop"},
       {R"({"ignore_eos": 1})", "ignore_eos"},
       {R"({"id_slot": 4})", "id_slot"},
-      {R"({"n": 2})", "n"},
-      {R"({"n": 0})", "n"},
       {R"({"logit_bias": 5})", "logit_bias"},
       {R"({"logit_bias": {"258": 1}})", "logit_bias"},
       {R"({"logit_bias": {"-1": 1}})", "logit_bias"},
@@ -170,8 +168,8 @@ TEST(MaxTokensTest, FirstNameWinsAndTheServerBounds) {
 }
 
 TEST(MaxTokensTest, NonsenseIsRefused) {
-  for (const char* body : {R"({"max_tokens": 0})", R"({"max_tokens": -2})", R"({"max_tokens": 2147483648})",
-                           R"({"max_tokens": 1e18})", R"({"max_tokens": "5"})", R"({"max_tokens": 1.5})"}) {
+  for (const char* body : {R"({"max_tokens": -2})", R"({"max_tokens": 2147483648})", R"({"max_tokens": 1e18})",
+                           R"({"max_tokens": "5"})", R"({"max_tokens": 1.5})"}) {
     const Result<int> result = MaxTokens(body, -1);
     ASSERT_FALSE(result.ok()) << body;
     EXPECT_EQ(result.status().field(), "max_tokens");
@@ -182,11 +180,10 @@ TEST(MaxTokensTest, ZeroAndNoLimitAreForSomeProtocolsOnly) {
   const std::string zero = R"({"max_tokens": 0})", none = R"({"max_tokens": -1})";
   EXPECT_FALSE(MaxTokens(zero, -1, MaxTokensLimits::kPositive).ok());
   EXPECT_FALSE(MaxTokens(none, -1, MaxTokensLimits::kPositive).ok());
-  EXPECT_FALSE(MaxTokens(zero, -1, MaxTokensLimits::kFromMinusOne).ok());
   EXPECT_EQ(*MaxTokens(none, -1, MaxTokensLimits::kFromMinusOne), -1);
-  EXPECT_EQ(*MaxTokens(zero, -1, MaxTokensLimits::kFromMinusOneWithZero), 0);
-  EXPECT_EQ(*MaxTokens(zero, 5, MaxTokensLimits::kFromMinusOneWithZero), 0);
-  EXPECT_EQ(*MaxTokens(none, 5, MaxTokensLimits::kFromMinusOneWithZero), 5);
+  EXPECT_EQ(*MaxTokens(zero, -1, MaxTokensLimits::kFromMinusOne), 0);
+  EXPECT_EQ(*MaxTokens(zero, 5, MaxTokensLimits::kFromMinusOne), 0);
+  EXPECT_EQ(*MaxTokens(none, 5, MaxTokensLimits::kFromMinusOne), 5);
 }
 
 TEST(GenerationFieldsTest, SpeculationInBothSpellings) {
@@ -244,6 +241,19 @@ TEST(GenerationFieldsTest, SpeculationThatTheServerCannotDoIsRefused) {
   EXPECT_EQ(ReadGenerationFields({{"speculative.types", "suffix"}}, context.api, &request).message(),
             "this server runs without drafters");
   EXPECT_TRUE(ReadGenerationFields({{"speculative.types", "none"}}, context.api, &request).ok());
+}
+
+TEST(GenerationFieldsTest, WhatWouldChangeTheTextAndIsMissingIsRefused) {
+  const TestContext context;
+  GenerationRequest request;
+  const std::pair<const char*, const char*> cases[] = {{R"({"mirostat": 2})", "mirostat"},
+                                                       {R"({"adaptive_target": 0.5})", "adaptive_target"},
+                                                       {R"({"lora": [{"id": 0, "scale": 1}]})", "lora"}};
+  for (const auto& [body, field] : cases) {
+    EXPECT_EQ(ReadGenerationFields(Json::parse(body), context.api, &request).field(), field) << body;
+  }
+  const Json off = Json::parse(R"({"mirostat": 0, "mirostat_tau": 5, "adaptive_target": -1.0, "lora": []})");
+  EXPECT_TRUE(ReadGenerationFields(off, context.api, &request).ok());
 }
 
 TEST(GenerationFieldsTest, ATimeLimitThatIsNotPositiveIsNone) {

@@ -26,7 +26,25 @@ Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
                 {"owned_by", "outrider"},
                 {"meta", std::move(meta)}};
   if (!context.aliases.empty()) model["aliases"] = context.aliases;
-  return {{"object", "list"}, {"data", Json::array({std::move(model)})}};
+  // Ollama's shape of the same, which some of llama.cpp's clients read. What is unknown is "".
+  Json ollama = {{"name", context.model_name},
+                 {"model", context.model_name},
+                 {"modified_at", ""},
+                 {"size", ""},
+                 {"digest", ""},
+                 {"type", "model"},
+                 {"description", info.model_description},
+                 {"tags", Json::array({""})},
+                 {"capabilities", Json::array({"completion"})},
+                 {"parameters", ""},
+                 {"details",
+                  {{"parent_model", ""},
+                   {"format", "gguf"},
+                   {"family", ""},
+                   {"families", Json::array({""})},
+                   {"parameter_size", ""},
+                   {"quantization_level", info.quantisation}}}};
+  return {{"models", Json::array({std::move(ollama)})}, {"object", "list"}, {"data", Json::array({std::move(model)})}};
 }
 
 Json PropsJson(const ApiContext& context, const ServerInfo& info) {
@@ -35,6 +53,15 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
           {"total_slots", context.n_slots},
           {"model_alias", context.model_name},
           {"model_path", info.model_path},
+          {"model_ftype", info.quantisation},
+          {"modalities", {{"vision", false}, {"video", false}, {"audio", false}}},
+          {"chat_template_caps", context.chat.abilities()},
+          {"endpoint_slots", info.slots},
+          {"endpoint_props", false},  // POST /props
+          {"endpoint_metrics", true},
+          {"ui", info.page},
+          {"is_sleeping", false},
+          {"cors_proxy_enabled", false},
           {"chat_template", context.chat.source()},
           {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
           {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
@@ -48,8 +75,9 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
 Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context) {
   Json list = Json::array();
   for (const SlotStatus& slot : slots) {
-    Json next_token = {
-        {"has_next_token", slot.busy}, {"n_remain", slot.tokens_left}, {"n_decoded", slot.generated_tokens}};
+    Json next_token = {{"has_next_token", slot.busy},
+                       {"n_remain", slot.tokens_left},
+                       {"n_decoded", slot.busy ? slot.generated_tokens : 0}};
     list.push_back({{"id", slot.id},
                     {"n_ctx", context.sequence_length},
                     {"is_processing", slot.busy},

@@ -2,14 +2,12 @@
 // the parsed request (and the state it reports on) to JSON or text; the HTTP layer only routes.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "api/protocol.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "engine/embedder.h"
 #include "scheduler/stats.h"
 
 namespace outrider {
@@ -27,6 +25,9 @@ struct ServerInfo {
   std::string rollback;            // how rejected tokens leave the memory
   std::string exactness;           // "" if outputs do not depend on the batch; else why they may
   std::string build;               // "outrider 0.1.0, llama.cpp 0.5.0"
+  bool slots = true;               // GET /slots is served
+  bool page = true;                // the page for people is served
+  std::string quantisation = {};   // "Q4_1"
 };
 
 Json ModelsJson(const ApiContext& context, const ServerInfo& info);               // GET /v1/models
@@ -36,15 +37,5 @@ std::string MetricsText(const SchedulerStats& stats);                           
 Result<Json> TokenizeJson(const Json& body, const ApiContext& context);           // POST /tokenize
 Result<Json> DetokenizeJson(const Json& body, const ApiContext& context);         // POST /detokenize
 Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context);      // POST /apply-template
-
-// POST /v1/embeddings, in two parts: reading the request, and computing, which takes long. `before_each` is called with
-// the number of tokens of each input before that is computed; an error ends the request.
-struct EmbeddingRequest {
-  std::vector<std::vector<Token>> inputs;
-  bool base64 = false;
-};
-Result<EmbeddingRequest> ReadEmbeddingRequest(const Json& body, const ApiContext& context, const Embedder& embedder);
-Result<Json> EmbeddingsJson(const EmbeddingRequest& request, const ApiContext& context, Embedder& embedder,
-                            const std::function<Status(size_t)>& before_each);
 
 }  // namespace outrider

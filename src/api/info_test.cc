@@ -31,15 +31,17 @@ struct InfoTest : testing::Test {
 };
 
 TEST_F(InfoTest, ModelsAreAnOpenAiList) {
-  const Json expected = Json::parse(R"({
-    "object": "list",
-    "data": [{
+  const Json expected = Json::parse(R"(
+    [{
       "id": "tiny", "object": "model", "created": 1700000000, "owned_by": "outrider",
       "meta": {"description": "llama 1M F32", "n_vocab": 258, "n_ctx_train": 2048, "n_ctx": 512, "n_embd": 64,
                "n_params": 1000000, "size": 5000000000}
-    }]
-  })");
-  EXPECT_EQ(ModelsJson(context, info), expected);
+    }])");
+  const Json answer = ModelsJson(context, info);
+  EXPECT_EQ(answer["object"], "list");
+  EXPECT_EQ(answer["data"], expected);
+  EXPECT_EQ(answer["models"][0]["name"], "tiny") << "Ollama's shape, as llama.cpp has it";
+  EXPECT_EQ(answer["models"][0]["capabilities"], Json({"completion"}));
 }
 
 TEST_F(InfoTest, PropsTellTheDefaults) {
@@ -60,6 +62,9 @@ TEST_F(InfoTest, PropsTellTheDefaults) {
   EXPECT_EQ(props["eos_token"], "<eos>");
   EXPECT_EQ(props["build_info"], "outrider 0.1.0");
   EXPECT_EQ(props["drafters"], Json::array());
+  EXPECT_EQ(props["modalities"], Json::parse(R"({"vision": false, "video": false, "audio": false})"));
+  EXPECT_TRUE(props["chat_template_caps"].contains("supports_tools"));
+  EXPECT_EQ(props["is_sleeping"], false);
   context.drafters = {"suffix", "model"};
   EXPECT_EQ(PropsJson(context, info)["drafters"], Json({"suffix", "model"}));
 }
@@ -75,7 +80,7 @@ TEST_F(InfoTest, PropsSayWhetherOutputsAreExact) {
 TEST_F(InfoTest, SlotsHaveLlamaCppShape) {
   SlotStatus busy{
       .id = 1, .busy = true, .tokens_in_memory = 30, .prompt_tokens = 20, .generated_tokens = 11, .tokens_left = 89};
-  SlotStatus idle{.id = 2, .tokens_left = -1};
+  SlotStatus idle{.id = 2, .generated_tokens = 5, .tokens_left = -1};  // of the request before
   const Json expected = Json::parse(R"([
     {"id": 1, "n_ctx": 512, "is_processing": true, "n_prompt_tokens": 20, "tokens_in_memory": 30,
      "next_token": [{"has_next_token": true, "n_remain": 89, "n_decoded": 11}]},

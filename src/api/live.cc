@@ -21,24 +21,24 @@ MemoryUse ReadMemoryUse() {
   return {resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))};
 }
 
-Json LiveJson(const SchedulerStats& stats, const std::vector<SlotStatus>& slots, const StepCosts& costs,
-              const MemoryUse& memory, const ApiContext& context, const ServerInfo& info) {
+Json LiveJson(const LiveState& state, const ApiContext& context, const ServerInfo& info) {
+  const StepCosts& costs = state.costs;
   Json curve = Json::array();
   for (const StepCost& cost : costs.curve) {
     curve.push_back({cost.rows, Rounded(cost.seconds), std::round(cost.spread * 1e4) / 1e4});
   }
   Json servers = Json::array();
-  for (const DraftServerState& server : costs.draft_servers) {
+  for (const DraftServerState& server : state.draft_servers) {
     servers.push_back({{"address", server.address},
                        {"usable", server.usable},
                        {"streams", server.streams},
                        {"answer_seconds", Rounded(server.answer_seconds)}});
   }
-  return {{"metrics", MetricsText(stats)},
-          {"slots", SlotsJson(slots, context)},
+  return {{"metrics", MetricsText(state.stats)},
+          {"slots", SlotsJson(state.slots, context)},
           {"costs", {{"context", costs.context}, {"last_rows", costs.last_rows}, {"curve", std::move(curve)}}},
           {"draft_servers", std::move(servers)},
-          {"memory", {{"resident", memory.resident_bytes}, {"model", info.model_bytes}}}};
+          {"memory", {{"resident", state.memory.resident_bytes}, {"model", info.model_bytes}}}};
 }
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 
 #include "api/info.h"
 #include "scheduler/step_costs.h"
+#include "spec/draft_server_state.h"
 
 namespace outrider {
 
@@ -16,8 +17,15 @@ struct MemoryUse {
 
 MemoryUse ReadMemoryUse();
 
+struct LiveState {
+  SchedulerStats stats;
+  std::vector<SlotStatus> slots;
+  StepCosts costs;
+  std::vector<DraftServerState> draft_servers;
+  MemoryUse memory;
+};
+
 // {"metrics": "…", "slots": […], "costs": {…}, "draft_servers": […], "memory": {…}}
-Json LiveJson(const SchedulerStats& stats, const std::vector<SlotStatus>& slots, const StepCosts& costs,
-              const MemoryUse& memory, const ApiContext& context, const ServerInfo& info);
+Json LiveJson(const LiveState& state, const ApiContext& context, const ServerInfo& info);
 
 }  // namespace outrider

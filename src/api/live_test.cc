@@ -9,17 +9,18 @@ namespace {
 
 TEST(LiveTest, TellsTheMetricsAsTheyAreAndTheRestAsJson) {
   const TestContext context;
-  SchedulerStats stats;
-  stats.generated_tokens = 42;
-  StepCosts costs;
-  costs.curve = {{1, 0.0123456789, 0}, {2, 0.02, 0.12345678}};
-  costs.context = 300;
-  costs.last_rows = 2;
-  costs.draft_servers = {{"10.0.0.2:8090", true, 3, 0.0025}};
+  LiveState state;
+  state.stats.generated_tokens = 42;
+  state.slots = {{.id = 0, .busy = true, .generated_tokens = 7}};
+  state.costs.curve = {{1, 0.0123456789, 0}, {2, 0.02, 0.12345678}};
+  state.costs.context = 300;
+  state.costs.last_rows = 2;
+  state.draft_servers = {{"10.0.0.2:8090", true, 3, 0.0025}};
+  state.memory = {5000};
   ServerInfo info;
   info.model_bytes = 1000;
-  const Json live = LiveJson(stats, {{.id = 0, .busy = true, .generated_tokens = 7}}, costs, {5000}, context.api, info);
-  EXPECT_EQ(live["metrics"], MetricsText(stats));
+  const Json live = LiveJson(state, context.api, info);
+  EXPECT_EQ(live["metrics"], MetricsText(state.stats));
   EXPECT_EQ(live["slots"][0]["next_token"][0]["n_decoded"], 7);
   EXPECT_EQ(live["costs"], Json::parse(R"({"context": 300, "last_rows": 2,
                                            "curve": [[1, 0.012346, 0.0], [2, 0.02, 0.1235]]})"));

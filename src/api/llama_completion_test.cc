@@ -39,7 +39,7 @@ TEST(LlamaCompletionTest, WholeAnswer) {
   EXPECT_EQ(answer["generation_settings"]["temperature"], 0.5);
   EXPECT_EQ(answer["generation_settings"]["n_predict"], 8);
   EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["token"], 65);
-  EXPECT_EQ(answer["generation_settings"]["logit_bias"][0]["bias"], -9999.0);
+  EXPECT_TRUE(answer["generation_settings"]["logit_bias"][0]["bias"].is_null()) << "JSON has no infinity";
   EXPECT_EQ(answer["timings"]["prompt_n"], 7);
   EXPECT_FALSE(answer.contains("completion_probabilities"));
 }
@@ -93,6 +93,74 @@ TEST(LlamaCompletionTest, Probabilities) {
   EXPECT_NEAR(after["top_probs"][1]["prob"].get<double>(), std::exp(-1.5), 1e-6);
 }
 
+// A step may make several tokens; a client that reads probabilities expects one token in each event.
+TEST(LlamaCompletionTest, EachTokenHasAnEventIfProbabilitiesAreAskedFor) {
+  const TestContext context;
+  ParsedRequest request = Parse(R"({"prompt": "hi", "n_probs": 1, "stream": true})", context);
+  const std::vector<Json> events = Stream(&request, {MakeChunk("abc"), MakeLastChunk("")});
+  ASSERT_EQ(events.size(), 4u);
+  const char* texts[] = {"a", "b", "c"};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(events[i]["content"], texts[i]);
+    EXPECT_EQ(events[i]["completion_probabilities"].size(), 1u);
+    EXPECT_EQ(events[i]["tokens_predicted"], i + 1);
+  }
+  // What was held back for a stop string may be text of an earlier token: no byte is lost or sent twice.
+  Chunk odd = MakeChunk("abc");
+  odd.text = "xabc";
+  ParsedRequest again = Parse(R"({"prompt": "hi", "n_probs": 1, "stream": true})", context);
+  std::string text;
+  for (const Json& event : Stream(&again, {odd, MakeLastChunk("")})) text += event["content"].get<std::string>();
+  EXPECT_EQ(text, "xabc");
+}
+
+TEST(LlamaCompletionTest, OnlyTheFieldsThatWereAskedFor) {
+  const TestContext context;
+  ParsedRequest request = Parse(
+      R"({"prompt": "hi", "n_predict": 8, "response_fields": ["content", "generation_settings/n_predict", "no/such"]})",
+      context);
+  EXPECT_EQ(Whole(&request, {MakeLastChunk("a")}), Json({{"content", "a"}, {"generation_settings/n_predict", 8}}));
+  ParsedRequest all = Parse(R"({"prompt": "hi", "response_fields": []})", context);
+  EXPECT_TRUE(Whole(&all, {MakeLastChunk("a")}).contains("timings"));
+}
+
+TEST(LlamaCompletionTest, TellsHowMuchOfThePromptHasBeenRead) {
+  const TestContext context;
+  ParsedRequest request =
+      Parse(R"({"prompt": "hi", "stream": true, "return_progress": true, "timings_per_token": true})", context);
+  EXPECT_TRUE(request.generation.report_progress);
+  Chunk chunk = MakeChunk("a");
+  chunk.progress = {{3, 1, 1, 0}, {3, 1, 3, 20}};
+  const std::vector<Json> events = Stream(&request, {chunk, MakeLastChunk("b")});
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[0]["prompt_progress"], Json::parse(R"({"total": 3, "cache": 1, "processed": 1, "time_ms": 0})"));
+  EXPECT_EQ(events[0]["timings"]["prompt_n"], 0);
+  EXPECT_EQ(events[0]["timings"]["predicted_n"], 0);
+  EXPECT_EQ(events[1]["prompt_progress"]["processed"], 3);
+  EXPECT_EQ(events[1]["timings"]["prompt_n"], 2);
+  EXPECT_FALSE(events[2].contains("prompt_progress"));
+  EXPECT_FALSE(Parse(R"({"prompt": "hi", "return_progress": true})", context).generation.report_progress)
+      << "an answer that is not streamed has no place for it";
+}
+
+TEST(LlamaCompletionTest, EndTokensAreListedAsBannedWithIgnoreEos) {
+  const TestContext context;
+  ParsedRequest with = Parse(R"({"prompt": "hi", "ignore_eos": true})", context);
+  const Json banned = Whole(&with, {MakeLastChunk("a")})["generation_settings"]["logit_bias"];
+  ASSERT_FALSE(banned.empty());
+  for (const Json& entry : banned) EXPECT_TRUE(entry["bias"].is_null());
+  ParsedRequest without = Parse(R"({"prompt": "hi"})", context);
+  EXPECT_TRUE(Whole(&without, {MakeLastChunk("a")})["generation_settings"]["logit_bias"].empty());
+}
+
+TEST(LlamaCompletionTest, SaysWhetherTheContextWasFull) {
+  const TestContext context;
+  ParsedRequest request = Parse(R"({"prompt": "hi"})", context);
+  Chunk last = MakeLastChunk("a", FinishReason::kLength);
+  last.completion->truncated = true;
+  EXPECT_EQ(Whole(&request, {last})["truncated"], true);
+}
+
 TEST(LlamaCompletionTest, GrammarAndSchema) {
   const TestContext context;
   EXPECT_EQ(Parse(R"({"prompt": "x", "grammar": "root ::= \"a\""})", context).generation.sampling.grammar.text,
@@ -115,18 +183,21 @@ TEST(LlamaCompletionTest, ProvenanceIsToldIfAskedFor) {
 }
 
 TEST(LlamaCompletionTest, BadInputIsRefusedByName) {
-  ExpectRefused(&ParseLlamaCompletion, {{R"(5)", ""},
-                                        {R"({})", "prompt"},
-                                        {R"({"prompt": {"prompt_string": "x"}})", "prompt"},
-                                        {R"({"prompt": [1, 999]})", "prompt"},
-                                        {R"({"prompt": "x", "n_predict": -7})", "n_predict"},
-                                        {R"({"prompt": "x", "n_probs": -1})", "n_probs"},
-                                        {R"({"prompt": "x", "n_probs": 1001})", "n_probs"},
-                                        {R"({"prompt": "x", "stream": "yes"})", "stream"},
-                                        {R"({"prompt": "x", "return_tokens": 1})", "return_tokens"},
-                                        {R"({"prompt": "x", "post_sampling_probs": 1})", "post_sampling_probs"},
-                                        {R"({"prompt": "x", "grammar": "a", "json_schema": {}})", "grammar"},
-                                        {R"({"prompt": "x", "json_schema": []})", "json_schema"}});
+  ExpectRefused(&ParseLlamaCompletion,
+                {{R"(5)", ""},
+                 {R"({})", "prompt"},
+                 {R"({"prompt": {"prompt_string": 5}})", "prompt.prompt_string"},
+                 {R"({"prompt": {"prompt_string": "x", "multimodal_data": ["aGk="]}})", "prompt.multimodal_data"},
+                 {R"({"prompt": "x", "response_fields": [5]})", "response_fields"},
+                 {R"({"prompt": [1, 999]})", "prompt"},
+                 {R"({"prompt": "x", "n_predict": -7})", "n_predict"},
+                 {R"({"prompt": "x", "n_probs": -1})", "n_probs"},
+                 {R"({"prompt": "x", "n_probs": 1001})", "n_probs"},
+                 {R"({"prompt": "x", "stream": "yes"})", "stream"},
+                 {R"({"prompt": "x", "return_tokens": 1})", "return_tokens"},
+                 {R"({"prompt": "x", "post_sampling_probs": 1})", "post_sampling_probs"},
+                 {R"({"prompt": "x", "grammar": "a", "json_schema": {}})", "grammar"},
+                 {R"({"prompt": "x", "json_schema": []})", "json_schema"}});
 }
 
 }  // namespace

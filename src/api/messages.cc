@@ -1,10 +1,9 @@
-#include "api/messages.h"
-
+// POST /v1/messages, Anthropic's protocol.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "api/answer_fields.h"
+#include "api/choices.h"
 #include "api/fields.h"
 #include "api/generation_fields.h"
 #include "api/messages_input.h"
@@ -161,6 +160,7 @@ Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, 
   if (status.ok() && !reader.Has("max_tokens")) status = InvalidArgument("is required", "max_tokens");
   if (status.ok())
     status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
+  if (status.ok()) status = RefuseChoices(body);
   if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
   request.generation.stop.insert(request.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());
@@ -170,17 +170,6 @@ Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, 
   request.writer =
       std::make_unique<MessageWriter>(*parser, request.stream, context.model_name, std::move(stop_sequences));
   return request;
-}
-
-Result<Json> CountMessageTokens(const Json& body, const ApiContext& context) {
-  const Result<ChatInput> input = ReadMessagesInput(body);
-  if (!input.ok()) return input.status();
-  ApiContext unlimited = context;
-  unlimited.sequence_length = std::numeric_limits<Pos>::max();
-  GenerationRequest request;
-  const Result<std::shared_ptr<const ChatParser>> parser = PrepareTurns(*input, "messages", unlimited, &request);
-  if (!parser.ok()) return parser.status();
-  return Json{{"input_tokens", request.prompt.size()}};
 }
 
 }  // namespace outrider

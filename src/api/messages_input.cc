@@ -33,6 +33,17 @@ Status ReadToolResult(const Json& block, const std::string& field, ChatInput* in
   return {};
 }
 
+// What the model thought before it said the rest of the message. The template decides whether it shows earlier
+// reasoning.
+Status ReadThinkingBlock(const Json& block, const std::string& field, ChatInput* input) {
+  FieldReader reader(block, field + ".");
+  std::string thinking;
+  if (!reader.Has("thinking")) reader.Fail("thinking", "is required");
+  reader.String("thinking", &thinking);
+  if (reader.status().ok()) AddReasoning(thinking, input);
+  return reader.status();
+}
+
 // Tool blocks go into the conversation at once, text is collected.
 Status ReadBlock(const std::string& role, const Json& block, const std::string& field, ChatInput* input,
                  std::vector<std::string>* texts) {
@@ -44,7 +55,8 @@ Status ReadBlock(const std::string& role, const Json& block, const std::string& 
   if (type == "tool_use" || type == "tool_result") {
     return InvalidArgument(fmt::format("is \"{}\", which the role {} cannot have", type, role), field + ".type");
   }
-  if (assistant && (type == "thinking" || type == "redacted_thinking")) return {};
+  if (assistant && type == "redacted_thinking") return {};  // nobody but Anthropic can read it
+  if (assistant && type == "thinking") return ReadThinkingBlock(block, field, input);
   texts->emplace_back();
   return ReadTextBlock(block, field, {"text"}, &texts->back());
 }

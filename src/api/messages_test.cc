@@ -1,7 +1,6 @@
-#include "api/messages.h"
-
 #include <gtest/gtest.h>
 
+#include "api/input_tokens.h"
 #include "api/parts_test_util.h"
 
 namespace outrider {
@@ -177,7 +176,7 @@ TEST(Messages, ConversationBecomesChatMessages) {
   EXPECT_EQ(api.chat.given.messages, Json::parse(R"([
     {"role": "system", "content": "Be brief.\nBe kind."},
     {"role": "user", "content": "hi\nweather?"},
-    {"role": "assistant", "content": "Let me look.", "tool_calls": [
+    {"role": "assistant", "content": "Let me look.", "reasoning_content": "hmm", "tool_calls": [
       {"id": "t1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}},
       {"id": "t2", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]},
     {"role": "tool", "tool_call_id": "t1", "content": "rain\nwind"},
@@ -330,7 +329,7 @@ TEST(Messages, NoBodyThrows) {
   for (const Json& mutation : Mutations(body)) {
     const Result<ParsedRequest> request = ParseMessages(mutation, "", api.context);
     EXPECT_TRUE(request.ok() || request.status().code() == StatusCode::kInvalidArgument) << mutation;
-    (void)CountMessageTokens(mutation, api.context);
+    (void)MessageInputTokens(mutation, api.context);
   }
 }
 
@@ -339,11 +338,11 @@ TEST(Messages, CountsTokensOfThePrompt) {
   Json body = Request(false);
   const size_t tokens = ParseMessages(body, "", api.context)->generation.prompt.size();
   body.erase("max_tokens");
-  EXPECT_EQ(*CountMessageTokens(body, api.context), Json({{"input_tokens", tokens}}));
+  EXPECT_EQ(*MessageInputTokens(body, api.context), Json({{"input_tokens", tokens}}));
   body["messages"][0]["content"] = std::string(5000, 'x');
-  EXPECT_EQ(*CountMessageTokens(body, api.context), Json({{"input_tokens", tokens + 4998}}));
-  EXPECT_EQ(CountMessageTokens(Json::array(), api.context).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(CountMessageTokens({{"messages", 1}}, api.context).status().field(), "messages");
+  EXPECT_EQ(*MessageInputTokens(body, api.context), Json({{"input_tokens", tokens + 4998}}));
+  EXPECT_EQ(MessageInputTokens(Json::array(), api.context).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MessageInputTokens({{"messages", 1}}, api.context).status().field(), "messages");
 }
 
 }  // namespace

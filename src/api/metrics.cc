@@ -1,4 +1,5 @@
 // What llama.cpp counts too keeps its name there, so dashboards made for it work; the rest begins with outrider_.
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -30,10 +31,21 @@ std::string MetricsText(const SchedulerStats& stats) {
   out.Counter("llamacpp:tokens_predicted_seconds_total",
               "Time from the first to the last generated token, summed over requests", stats.generate_seconds);
   out.Counter("llamacpp:n_decode_total", "Steps, each one batch of the engine", stats.steps);
+  out.Counter("llamacpp:n_tokens_max", "Tokens of the longest prompt with its answer", stats.longest);
+  uint64_t proposed = 0, accepted = 0;
+  for (const DrafterStats& drafter : stats.drafters) {
+    proposed += drafter.proposed;
+    accepted += drafter.accepted;
+  }
+  out.Counter("llamacpp:spec_decode_num_draft_tokens_total", "Draft tokens verified", proposed);
+  out.Counter("llamacpp:spec_decode_num_accepted_tokens_total", "Draft tokens that were right", accepted);
+  out.Counter("llamacpp:spec_decode_num_drafts_total", "Drafts verified", stats.accepted_length.count());
   out.Gauge("llamacpp:prompt_tokens_seconds", "Prompt tokens per second, averaged over all requests",
             PerSecond(stats.prompt_tokens, stats.prompt_seconds));
   out.Gauge("llamacpp:predicted_tokens_seconds", "Generated tokens per second, averaged over all requests",
             PerSecond(stats.generated_tokens, stats.generate_seconds));
+  out.Gauge("llamacpp:n_busy_slots_per_decode", "Slots with a request per step, on average",
+            static_cast<double>(stats.busy_slots) / static_cast<double>(std::max<uint64_t>(stats.steps, 1)));
   out.Gauge("llamacpp:requests_processing", "Requests that run now", stats.running);
   out.Gauge("llamacpp:requests_deferred", "Requests that wait now", stats.queued);
 

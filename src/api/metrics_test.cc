@@ -41,6 +41,8 @@ TEST(MetricsTest, TellsAllCounters) {
   stats.steps = 7;
   stats.lookahead_steps = 5;
   stats.rows = 8;
+  stats.busy_slots = 14;
+  stats.longest = 50;
   stats.running = 3;
   stats.queued = 1;
   const std::string text = MetricsText(stats);
@@ -61,6 +63,8 @@ TEST(MetricsTest, TellsAllCounters) {
   EXPECT_EQ(samples.at("outrider_requests_finished_total{reason=\"error\"}"), 15);
   EXPECT_EQ(samples.at("outrider_requests_refused_total"), 2);
   EXPECT_EQ(samples.at("outrider_rows_total"), 8);
+  EXPECT_EQ(samples.at("llamacpp:n_busy_slots_per_decode"), 2);
+  EXPECT_EQ(samples.at("llamacpp:n_tokens_max"), 50);
   EXPECT_EQ(samples.at("outrider_lookahead_steps_total"), 5);
   EXPECT_NE(text.find("\nllamacpp:tokens_predicted_total 18446744073709551615\n"), std::string::npos);
   EXPECT_EQ(text.back(), '\n');
@@ -112,6 +116,8 @@ TEST(MetricsTest, DraftersAreToldApart) {
   EXPECT_EQ(samples.at("outrider_draft_tokens_accepted_total{drafter=\"model\"}"), 1);
   EXPECT_EQ(samples.at("outrider_draft_seconds_total{drafter=\"suffix\"}"), 0.5);
   EXPECT_EQ(samples.at("outrider_speed_up"), 1.5);
+  EXPECT_EQ(samples.at("llamacpp:spec_decode_num_draft_tokens_total"), 14) << "of all drafters";
+  EXPECT_EQ(samples.at("llamacpp:spec_decode_num_accepted_tokens_total"), 9);
   EXPECT_EQ(samples.at("outrider_draft_seconds_total{drafter=\"model\"}"), 2);
 }
 

@@ -12,8 +12,6 @@ namespace outrider {
 namespace {
 
 struct ChatOptions {
-  bool stream = false;
-  bool include_usage = false;
   bool logprobs = false;
   bool provenance = false;
 };
@@ -49,25 +47,34 @@ Json MessageJson(const ChatMessage& message) {
 
 class ChatCompletionWriter : public ResponseWriter {
  public:
-  ChatCompletionWriter(const ChatOptions& options, std::shared_ptr<const ChatParser> parser, const ApiContext& context)
+  ChatCompletionWriter(const ChatOptions& options, int index, std::shared_ptr<OpenAiAnswer> answer,
+                       std::shared_ptr<const ChatParser> parser, const GenerationRequest& request,
+                       const ApiContext& context)
       : options_(options),
+        index_(index),
+        answer_(std::move(answer)),
         tokenizer_(context.tokenizer),
-        envelope_("chatcmpl-", context.model_name),
-        message_(std::move(parser)) {}
+        message_(std::move(parser)) {
+    if (answer_->options.verbose) verbose_.emplace(LlamaAnswerOptions{index}, request, context);
+  }
 
   std::string Append(const Chunk& chunk) override {
     if (options_.logprobs) tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
     if (options_.provenance) provenance_.insert(provenance_.end(), chunk.tokens.begin(), chunk.tokens.end());
     if (chunk.completion) completion_ = *chunk.completion;
-    if (!options_.stream) {
-      text_ += chunk.text;
-      return "";
-    }
+    if (verbose_) verbose_->Observe(chunk);
+    if (verbose_ || !answer_->options.stream) text_ += chunk.text;
+    if (!answer_->options.stream) return "";
     std::string events;
-    if (!began_) events += ChunkEvent({{"role", "assistant"}, {"content", ""}});
+    if (!began_) events += ChunkEvent({{"role", "assistant"}, {"content", nullptr}});
     began_ = true;
+    for (const PromptProgress& progress : chunk.progress) {
+      events += ChunkEvent(Json::object(), nullptr, {{"prompt_progress", ProgressJson(progress)}});
+    }
+    Json timings = Json::object();
+    if (answer_->options.timings_per_token) timings["timings"] = TimingsJson(chunk.timings);
     for (const ChatDelta& delta : message_.Feed(chunk.text, chunk.completion.has_value())) {
-      events += ChunkEvent(DeltaJson(delta));
+      events += ChunkEvent(DeltaJson(delta), nullptr, timings);
     }
     if (chunk.completion) events += LastEvents();
     return events;
@@ -75,13 +82,13 @@ class ChatCompletionWriter : public ResponseWriter {
 
   Json Whole() override {
     message_.Feed(text_, /*last=*/true);
-    Json answer = envelope_.Make("chat.completion", {{"index", 0},
-                                                     {"message", MessageJson(message_.message())},
-                                                     {"logprobs", TakeLogprobs()},
-                                                     {"finish_reason", FinishReasonText()}});
-    answer["usage"] = OpenAiUsage(completion_.timings);
-    AddOurs(completion_, &answer);
+    Json answer = answer_->envelope.Make(answer_->whole, {{"index", index_},
+                                                          {"message", MessageJson(message_.message())},
+                                                          {"logprobs", TakeLogprobs()},
+                                                          {"finish_reason", FinishReasonText()}});
+    answer_->FinishWhole(index_, completion_, &answer);
     AddProvenance(&answer);
+    if (verbose_) answer["__verbose"] = verbose_->Last(text_, {});
     return answer;
   }
 
@@ -96,14 +103,18 @@ class ChatCompletionWriter : public ResponseWriter {
     return logprobs;
   }
 
-  std::string ChunkEvent(Json delta, Json finish_reason = nullptr) {
+  std::string ChunkEvent(Json delta, Json finish_reason = nullptr, const Json& more = Json::object()) {
     const bool first = !began_;
-    Json event = envelope_.Make("chat.completion.chunk", {{"index", 0},
-                                                          {"delta", std::move(delta)},
-                                                          {"logprobs", first ? Json() : TakeLogprobs()},
-                                                          {"finish_reason", finish_reason}});
-    if (options_.include_usage) event["usage"] = nullptr;
-    if (!finish_reason.is_null()) AddOurs(completion_, &event);
+    Json event = answer_->envelope.Make(answer_->event, {{"index", index_},
+                                                         {"delta", std::move(delta)},
+                                                         {"logprobs", first ? Json() : TakeLogprobs()},
+                                                         {"finish_reason", finish_reason}});
+    if (answer_->options.include_usage) event["usage"] = nullptr;
+    if (!finish_reason.is_null()) {
+      AddOurs(completion_, &event);
+      if (verbose_) event["__verbose"] = verbose_->Last(text_, {});
+    }
+    event.update(more);
     AddProvenance(&event);
     return SseEvent("", event);
   }
@@ -117,8 +128,7 @@ class ChatCompletionWriter : public ResponseWriter {
 
   std::string LastEvents() {
     std::string events = ChunkEvent(Json::object(), FinishReasonText());
-    if (options_.include_usage) events += envelope_.UsageEvent("chat.completion.chunk", completion_.timings);
-    return events.append(kSseDone);
+    return events += answer_->EndOfChoice(index_, completion_);
   }
 
   const char* FinishReasonText() const {
@@ -126,10 +136,12 @@ class ChatCompletionWriter : public ResponseWriter {
   }
 
   const ChatOptions options_;
+  const int index_;
+  const std::shared_ptr<OpenAiAnswer> answer_;
   const Tokenizer& tokenizer_;
-  const OpenAiEnvelope envelope_;
   ChatStream message_;
-  std::string text_;                        // not parsed yet; used when not streaming
+  std::optional<LlamaAnswer> verbose_;
+  std::string text_;                        // as the model wrote it; not kept if nothing needs it
   std::vector<GeneratedToken> tokens_;      // whose logprobs were not reported yet
   std::vector<GeneratedToken> provenance_;  // whose drafters were not reported yet
   Completion completion_;
@@ -149,24 +161,34 @@ Status ReadLogprobs(const Json& body, bool* logprobs, GenerationRequest* request
 }  // namespace
 
 Result<ParsedRequest> ParseChatCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
-  ParsedRequest request;
-  request.generation.owner = owner;
+  GenerationRequest request;
+  request.owner = owner;
+  AnswerOptions answer_options;
   ChatOptions options;
+  int n = 1;
   const Result<ChatInput> input = ReadChatInput(body);
   if (!input.ok()) return input.status();
-  if (const Status status = ReadStreamFields(body, &options.stream, &options.include_usage); !status.ok())
-    return status;
-  if (const Status status = ReadLogprobs(body, &options.logprobs, &request.generation); !status.ok()) return status;
-  if (const Status status = ReadGenerationFields(body, context, &request.generation); !status.ok()) return status;
+  if (const Status status = ReadAnswerOptions(body, context, &answer_options); !status.ok()) return status;
+  if (const Status status = ReadChoiceCount(body, &n); !status.ok()) return status;
+  if (const Status status = ReadLogprobs(body, &options.logprobs, &request); !status.ok()) return status;
+  if (const Status status = ReadGenerationFields(body, context, &request); !status.ok()) return status;
   const Status limit = ReadMaxTokens(body, {"max_completion_tokens", "max_tokens", "n_predict"},
-                                     MaxTokensLimits::kFromMinusOne, context, &request.generation);
+                                     MaxTokensLimits::kFromMinusOne, context, &request);
   if (!limit.ok()) return limit;
-  Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &request.generation);
+  const Result<std::shared_ptr<const ChatParser>> parser = PrepareChat(*input, context, &request);
   if (!parser.ok()) return parser.status();
-  options.provenance = request.generation.speculation.provenance;
-  request.stream = options.stream;
-  request.writer = std::make_unique<ChatCompletionWriter>(options, std::move(*parser), context);
-  return request;
+  options.provenance = request.speculation.provenance;
+  request.report_progress = answer_options.stream && answer_options.return_progress;
+
+  const auto answer = std::make_shared<OpenAiAnswer>("chatcmpl-", "chat.completion", "chat.completion.chunk",
+                                                     answer_options, context, n, n);
+  return WithChoices({request}, n, answer_options.stream,
+                     {.make_writer =
+                          [&](const GenerationRequest& choice, int index) {
+                            return std::make_unique<ChatCompletionWriter>(options, index, answer, *parser, choice,
+                                                                          context);
+                          },
+                      .merge = [answer](std::vector<Json> answers) { return answer->Merge(std::move(answers)); }});
 }
 
 }  // namespace outrider

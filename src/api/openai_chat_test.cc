@@ -53,7 +53,7 @@ TEST(OpenAiChatTest, WholeAnswer) {
   EXPECT_EQ(answer["object"], "chat.completion");
   EXPECT_GT(answer["created"].get<int64_t>(), 1700000000);
   EXPECT_EQ(answer["model"], "test-model");
-  EXPECT_EQ(answer["system_fingerprint"], "outrider-0.1");
+  EXPECT_EQ(answer["system_fingerprint"], "build-outrider-0.1");
   EXPECT_EQ(answer["choices"], Json::parse(R"([{"index": 0, "message": {"role": "assistant", "content": "Hello"},
     "logprobs": null, "finish_reason": "stop"}])"));
   EXPECT_EQ(answer["usage"], Json::parse(R"({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15,
@@ -70,7 +70,7 @@ TEST(OpenAiChatTest, StreamedAnswer) {
       Stream(&request, {MakeChunk("Hel"), MakeChunk(""), MakeLastChunk("lo", FinishReason::kLength)});
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(events[0]["object"], "chat.completion.chunk");
-  EXPECT_EQ(events[0]["choices"], Json::parse(R"([{"index": 0, "delta": {"role": "assistant", "content": ""},
+  EXPECT_EQ(events[0]["choices"], Json::parse(R"([{"index": 0, "delta": {"role": "assistant", "content": null},
     "logprobs": null, "finish_reason": null}])"));
   EXPECT_EQ(events[1]["choices"][0]["delta"], Json({{"content", "Hel"}}));
   EXPECT_EQ(events[2]["choices"][0]["delta"], Json({{"content", "lo"}}));
@@ -94,6 +94,7 @@ TEST(OpenAiChatTest, UsageComesLastIfAskedFor) {
   EXPECT_TRUE(events[0].contains("usage") && events[0]["usage"].is_null());
   EXPECT_EQ(events[3]["choices"], Json::array());
   EXPECT_EQ(events[3]["usage"]["total_tokens"], 15);
+  EXPECT_EQ(events[3]["timings"]["predicted_n"], 5) << "as llama.cpp has it";
 }
 
 TEST(OpenAiChatTest, Logprobs) {
@@ -238,7 +239,14 @@ TEST(OpenAiChatTest, BadInputIsRefusedByName) {
        {"{" + hi + R"(, "max_tokens": -5})", "max_tokens"},
        {"{" + hi + R"(, "max_tokens": 99999999999})", "max_tokens"},
        {"{" + hi + R"(, "temperature": "x"})", "temperature"},
-       {"{" + hi + R"(, "n": 2})", "n"},
+       {"{" + hi + R"(, "n": 0})", "n"},
+       {"{" + hi + R"(, "n": 65})", "n"},
+       {"{" + hi + R"(, "continue_final_message": true})", "messages[0]"},
+       {"{" + hi + R"(, "continue_final_message": 1})", "continue_final_message"},
+       {"{" + hi + R"(, "continue_final_message": true, "add_generation_prompt": true})", "continue_final_message"},
+       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+                         {"role": "assistant", "content": "c"}]})",
+        "messages[2]"},
        {"{" + hi + R"(, "logprobs": 5})", "logprobs"},
        {"{" + hi + R"(, "logprobs": true, "top_logprobs": 21})", "top_logprobs"},
        {"{" + hi + R"(, "top_logprobs": 2})", "top_logprobs"},

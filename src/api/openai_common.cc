@@ -7,6 +7,12 @@
 #include "chat/random_id.h"
 
 namespace outrider {
+namespace {
+
+// It says what made the answer; llama.cpp's begin with "b" as well.
+constexpr const char* kFingerprint = "build-outrider-0.1";
+
+}  // namespace
 
 OpenAiEnvelope::OpenAiEnvelope(const char* id_prefix, std::string model)
     : id_(MakeId(id_prefix)), created_(std::time(nullptr)), model_(std::move(model)) {}
@@ -18,14 +24,8 @@ Json OpenAiEnvelope::Make(const char* object, Json choice) const {
           {"object", object},
           {"created", created_},
           {"model", model_},
-          {"system_fingerprint", "outrider-0.1"},
+          {"system_fingerprint", kFingerprint},
           {"choices", std::move(choices)}};
-}
-
-std::string OpenAiEnvelope::UsageEvent(const char* object, const GenerationTimings& timings) const {
-  Json event = Make(object, nullptr);
-  event["usage"] = OpenAiUsage(timings);
-  return SseEvent("", event);
 }
 
 Json OpenAiUsage(const GenerationTimings& timings) {
@@ -41,15 +41,45 @@ void AddOurs(const Completion& completion, Json* answer) {
   (*answer)["timings"] = TimingsJson(completion);
 }
 
-Status ReadStreamFields(const Json& body, bool* stream, bool* include_usage) {
+Status ReadAnswerOptions(const Json& body, const ApiContext& context, AnswerOptions* options) {
   FieldReader fields(body);
-  fields.Bool("stream", stream);
-  Json options = Json::object();
-  fields.Object("stream_options", &options);
+  options->verbose = context.verbose;
+  fields.Bool("stream", &options->stream);
+  fields.Bool("timings_per_token", &options->timings_per_token);
+  fields.Bool("return_progress", &options->return_progress);
+  fields.Bool("verbose", &options->verbose);
+  Json nested = Json::object();
+  fields.Object("stream_options", &nested);
   if (!fields.status().ok()) return fields.status();
-  FieldReader option_fields(options, "stream_options.");
-  option_fields.Bool("include_usage", include_usage);
+  FieldReader option_fields(nested, "stream_options.");
+  option_fields.Bool("include_usage", &options->include_usage);
   return option_fields.status();
+}
+
+std::string OpenAiAnswer::EndOfChoice(int index, const Completion& completion) {
+  sum.Add(index, completion.timings);
+  if (!sum.all_finished()) return "";
+  std::string events;
+  if (options.include_usage) {
+    Json last = envelope.Make(event, nullptr);
+    last["usage"] = OpenAiUsage(sum.timings());
+    AddOurs(completion, &last);
+    events = SseEvent("", last);
+  }
+  return events.append(kSseDone);
+}
+
+void OpenAiAnswer::FinishWhole(int index, const Completion& completion, Json* answer) {
+  sum.Add(index, completion.timings);
+  (*answer)["usage"] = OpenAiUsage(sum.timings());
+  AddOurs(completion, answer);
+}
+
+Json OpenAiAnswer::Merge(std::vector<Json> answers) const {
+  Json merged = std::move(answers[0]);
+  for (size_t i = 1; i < answers.size(); ++i) merged["choices"].push_back(std::move(answers[i]["choices"][0]));
+  merged["usage"] = OpenAiUsage(sum.timings());
+  return merged;
 }
 
 }  // namespace outrider

@@ -11,10 +11,12 @@ bool CutOff(FinishReason reason) {
 
 std::string PartWriter::Append(const Chunk& chunk) {
   unparsed_ += chunk.text;
+  timings_ = chunk.timings;
   if (!stream_ && !chunk.completion) return "";
 
   std::string events;
   if (!std::exchange(begun_, true)) events += Begin(chunk.timings);
+  for (const PromptProgress& progress : chunk.progress) events += Progress(progress);
   for (const ChatDelta& delta : chat_.Feed(std::exchange(unparsed_, ""), chunk.completion.has_value())) {
     events += Apply(delta);
   }

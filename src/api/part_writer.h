@@ -35,13 +35,15 @@ class PartWriter : public ResponseWriter {
  protected:
   // Each returns the events that tell of the step.
   virtual std::string Begin(const GenerationTimings& timings) = 0;
+  virtual std::string Progress(const PromptProgress&) { return ""; }
   virtual std::string Open(AnswerPart* part) = 0;  // sets part->id
   virtual std::string Grow(const AnswerPart& part, const std::string& text) = 0;
   virtual std::string Close(const AnswerPart& part) = 0;
   virtual std::string End() = 0;
 
   const std::vector<AnswerPart>& parts() const { return parts_; }
-  const Completion& completion() const { return completion_; }  // valid from End on
+  const Completion& completion() const { return completion_; }   // valid from End on
+  const GenerationTimings& timings() const { return timings_; }  // so far
   bool HasToolCalls() const { return !chat_.message().tool_calls.empty(); }
   const std::string& reasoning() const { return chat_.message().reasoning; }
 
@@ -56,6 +58,7 @@ class PartWriter : public ResponseWriter {
   std::string unparsed_;
   std::vector<AnswerPart> parts_;
   Completion completion_;
+  GenerationTimings timings_;
 };
 
 // True if the answer was ended from outside rather than by the model or a stop string.

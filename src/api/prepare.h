@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/protocol.h"
 #include "base/json.h"
@@ -18,14 +19,18 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
                                                       GenerationRequest* request);
 
 // Reads what the protocols without a chat template have in common: generation fields, output format, and "prompt",
-// which is a string, a list with one string, token ids, or a mix of both.
-Status PrepareText(const Json& body, const ApiContext& context, GenerationRequest* request);
+// which is a string, token ids, a mix of both in a list, {"prompt_string": …}, or a list of prompts. A list that has
+// token ids of its own is one prompt. A copy of `request` for each prompt comes back.
+Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiContext& context,
+                                                    GenerationRequest request);
 
-// kInvalidArgument if a text of so many bytes cannot fit, which is known before it is tokenised: that takes long for
-// long texts.
-Status CheckTextFits(size_t bytes, size_t max_tokens, const ApiContext& context, const std::string& field);
+// The same for endpoints that make a single prompt themselves: does not look at "prompt".
+Status PrepareFormat(const Json& body, const ApiContext& context, GenerationRequest* request);
 
-// kInvalidArgument if the prompt leaves no room for an answer.
+// kContextExceeded if a text of `bytes` behind `tokens` cannot fit, which is known before it is tokenised.
+Status CheckTextFits(size_t tokens, size_t bytes, const ApiContext& context, const char* field);
+
+// kContextExceeded if the prompt leaves no room for an answer, kInvalidArgument if it is empty.
 Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field);
 
 }  // namespace outrider

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/prepare.h"
+#include "scheduler/request_check.h"
 
 namespace outrider {
 namespace {
@@ -80,8 +81,7 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   Result<ChatPrompt> prompt = context.chat.Apply(input);
   if (!prompt.ok()) return prompt.status();
   const Tokenizer& tokenizer = context.tokenizer;
-  const auto room = static_cast<size_t>(context.sequence_length);
-  if (const Status status = CheckTextFits(prompt->text.size(), room, context, "messages"); !status.ok()) return status;
+  if (const Status status = CheckTextFits(0, prompt->text.size(), context, "messages"); !status.ok()) return status;
   request->prompt = tokenizer.Tokenize(prompt->text, !BeginsWithBos(prompt->text, tokenizer), SpecialTokens::kParse);
   if (const Status status = CheckPromptFits(request->prompt.size(), context, "messages"); !status.ok()) return status;
   // Without a format of its own a request has the server's, if there is one.
@@ -91,19 +91,16 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   return std::move(prompt->parser);
 }
 
-Status CheckTextFits(size_t bytes, size_t max_tokens, const ApiContext& context, const std::string& field) {
-  const size_t longest = context.tokenizer.max_token_bytes();
-  if (longest == 0 || bytes / longest <= max_tokens) return {};
-  return InvalidArgument(
-      fmt::format("has {} bytes, which are more than {} tokens, the most that fit", bytes, max_tokens), field);
+Status CheckTextFits(size_t tokens, size_t bytes, const ApiContext& context, const char* field) {
+  const size_t fewest = tokens + context.tokenizer.FewestTokens(bytes);
+  if (fewest < static_cast<size_t>(context.sequence_length)) return {};
+  return PromptTooLong(fewest, context.sequence_length, field, /*at_least=*/true);
 }
 
 Status CheckPromptFits(size_t prompt_tokens, const ApiContext& context, const char* field) {
   if (prompt_tokens == 0) return InvalidArgument("the prompt is empty", field);
   if (prompt_tokens < static_cast<size_t>(context.sequence_length)) return {};
-  return InvalidArgument(fmt::format("the prompt has {} tokens, which leaves no room for an answer in a context of {}",
-                                     prompt_tokens, context.sequence_length),
-                         field);
+  return PromptTooLong(prompt_tokens, context.sequence_length, field);
 }
 
 }  // namespace outrider

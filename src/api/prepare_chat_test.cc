@@ -110,7 +110,7 @@ TEST(PrepareChatTest, PromptMustLeaveRoom) {
   const auto parser = PrepareChat(UserSays("a long story"), context.api, &request);
   ASSERT_FALSE(parser.ok());
   EXPECT_EQ(parser.status().field(), "messages");
-  EXPECT_EQ(parser.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(parser.status().code(), StatusCode::kContextExceeded);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/choices.h"
 #include "api/fields.h"
 #include "api/generation_fields.h"
 #include "api/output_format.h"
@@ -14,22 +15,23 @@ namespace {
 
 constexpr const char* kField = "prompt";
 
+// One prompt as an object, as llama.cpp has it for text with images. Text alone works for every model.
+constexpr const char* kText = "prompt_string";
+constexpr const char* kMedia = "multimodal_data";
+
 bool IsPrompt(const Json& item) {
-  return item.is_string() || item.is_array();
+  return item.is_string() || item.is_array() || item.is_object();
 }
 
 // `items`: texts and token ids; the beginning-of-text token is put before a text that comes first.
 Result<std::vector<Token>> ReadItems(const Json& items, const ApiContext& context) {
   const Tokenizer& tokenizer = context.tokenizer;
-  const auto room = static_cast<size_t>(context.sequence_length);
   std::vector<Token> tokens;
   for (size_t i = 0; i < items.size(); ++i) {
     if (items[i].is_string()) {
       const auto& text = items[i].get_ref<const std::string&>();
       // A long list of texts is not tokenised to its end if it does not fit.
-      if (tokens.size() > room) return CheckPromptFits(tokens.size(), context, kField);
-      if (Status status = CheckTextFits(text.size(), room - tokens.size(), context, kField); !status.ok())
-        return status;
+      if (Status status = CheckTextFits(tokens.size(), text.size(), context, kField); !status.ok()) return status;
       const std::vector<Token> more = tokenizer.Tokenize(text, /*add_bos=*/i == 0, SpecialTokens::kParse);
       tokens.insert(tokens.end(), more.begin(), more.end());
       continue;
@@ -46,27 +48,52 @@ Result<std::vector<Token>> ReadItems(const Json& items, const ApiContext& contex
 }
 
 Result<std::vector<Token>> ReadPrompt(const Json& prompt, const ApiContext& context) {
-  if (prompt.is_null()) return InvalidArgument("is required", kField);
   if (!IsPrompt(prompt)) return InvalidArgument("must be a string or a list of token ids", kField);
+  if (prompt.is_array()) return ReadItems(prompt, context);
   if (prompt.is_string()) return ReadItems(Json::array({prompt}), context);
-  if (prompt.size() > 1 && std::all_of(prompt.begin(), prompt.end(), IsPrompt)) {
-    return InvalidArgument("only one prompt per request is supported", kField);
-  }
-  // [[1, 2, 3]] is OpenAI's list of one prompt of tokens.
-  return ReadItems(prompt.size() == 1 && prompt[0].is_array() ? prompt[0] : prompt, context);
+  FieldReader fields(prompt, fmt::format("{}.", kField));
+  std::string text;
+  if (!fields.Has(kText)) fields.Fail(kText, "is required");
+  fields.String(kText, &text);
+  if (!fields.At(kMedia).empty()) fields.Fail(kMedia, "is not supported: this model takes text only");
+  if (!fields.status().ok()) return fields.status();
+  return ReadItems(Json::array({text}), context);
+}
+
+// A list of strings, lists and objects is a list of prompts: [[1, 2], "text"]; one with token ids is a prompt.
+bool IsListOfPrompts(const Json& prompt) {
+  return prompt.is_array() && !prompt.empty() && std::all_of(prompt.begin(), prompt.end(), IsPrompt);
 }
 
 }  // namespace
 
-Status PrepareText(const Json& body, const ApiContext& context, GenerationRequest* request) {
+Status PrepareFormat(const Json& body, const ApiContext& context, GenerationRequest* request) {
   ChatInput format;
   if (const Status status = ReadGenerationFields(body, context, request); !status.ok()) return status;
   if (const Status status = ReadOutputFormat(body, &format); !status.ok()) return status;
   SetGrammar(format, request);
-  Result<std::vector<Token>> prompt = ReadPrompt(FieldReader(body).At(kField), context);
-  if (!prompt.ok()) return prompt.status();
-  request->prompt = std::move(*prompt);
-  return CheckPromptFits(request->prompt.size(), context, kField);
+  return {};
+}
+
+Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiContext& context,
+                                                    GenerationRequest request) {
+  if (const Status status = PrepareFormat(body, context, &request); !status.ok()) return status;
+  const Json& prompt = FieldReader(body).At(kField);
+  if (prompt.is_null()) return InvalidArgument("is required", kField);
+  const bool several = IsListOfPrompts(prompt);
+  const size_t count = several ? prompt.size() : 1;
+  if (count > kMaxChoices) {
+    return InvalidArgument(fmt::format("has {} prompts, more than {}", count, kMaxChoices), kField);
+  }
+  std::vector<GenerationRequest> requests;
+  for (size_t i = 0; i < count; ++i) {
+    Result<std::vector<Token>> tokens = ReadPrompt(several ? prompt[i] : prompt, context);
+    if (!tokens.ok()) return tokens.status();
+    if (const Status status = CheckPromptFits(tokens->size(), context, kField); !status.ok()) return status;
+    requests.push_back(request);
+    requests.back().prompt = std::move(*tokens);
+  }
+  return requests;
 }
 
 }  // namespace outrider

@@ -34,10 +34,14 @@ struct ApiContext {
   std::vector<std::string> stop = {};      // default of stop
   bool ignore_eos = false;                 // default of ignore_eos
   bool reuse_prefix = true;                // default of cache_prompt
+  bool verbose = false;                    // default of verbose
+  int batch = 2048;                        // rows that the engine decodes at once; what /infill fills from one file
+  bool suffix_first = false;               // /infill: the suffix comes before the prefix
+  std::string rank_template = {};  // /rerank: text with {query} and {document}; "" = the two, one after the other
 };
 
-// Writes the answer to one request. Append is called for each chunk in order; the last one carries the completion. Use
-// either the events it returns (streaming) or Whole() after the last chunk, not both.
+// Writes the answer to one request. Append is called for each chunk in order; the last one of each choice carries the
+// completion. Use either the events it returns (streaming) or Whole() after the last chunk, not both.
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
@@ -52,25 +56,29 @@ class ResponseWriter {
   virtual std::string ErrorEvent(const Status& status) const = 0;
 };
 
-// A request that has been read and checked. `generation` is to be submitted; `writer` answers.
+// A request that has been read and checked. `generation` is to be submitted, and so are `more`, the other choices of
+// the same answer, in their order; `writer` answers.
 struct ParsedRequest {
   GenerationRequest generation;
   bool stream = false;
   std::unique_ptr<ResponseWriter> writer;
+  std::vector<GenerationRequest> more = {};
 };
 
 // `owner`: whose request it is (GenerationRequest::owner). Errors are those of the client and name the field.
 using ParseRequest = Result<ParsedRequest> (*)(const Json& body, const std::string& owner, const ApiContext& context);
 
-// POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and llama.cpp's /completion.
+// POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, and llama.cpp's /completion and /infill.
 Result<ParsedRequest> ParseChatCompletion(const Json& body, const std::string& owner, const ApiContext& context);
 Result<ParsedRequest> ParseTextCompletion(const Json& body, const std::string& owner, const ApiContext& context);
 Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, const ApiContext& context);
 Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, const ApiContext& context);
 Result<ParsedRequest> ParseLlamaCompletion(const Json& body, const std::string& owner, const ApiContext& context);
+Result<ParsedRequest> ParseInfill(const Json& body, const std::string& owner, const ApiContext& context);
 
-// Error bodies: OpenAI's shape, and Anthropic's for /v1/messages.
-Json OpenAiError(const Status& status);
+// Error bodies: OpenAI's shape with llama.cpp's numeric code, and Anthropic's for /v1/messages. `http_status`: 0 = that
+// of the status's code.
+Json OpenAiError(const Status& status, int http_status = 0);
 Json AnthropicError(const Status& status);
 int HttpStatus(StatusCode code);
 

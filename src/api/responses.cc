@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "api/answer_fields.h"
+#include "api/choices.h"
 #include "api/fields.h"
 #include "api/generation_fields.h"
+#include "api/openai_common.h"
 #include "api/part_writer.h"
 #include "api/responses_input.h"
 #include "api/turn_input.h"
@@ -55,8 +57,12 @@ Json FinishedItem(const AnswerPart& part) {
 class ResponsesWriter : public PartWriter {
  public:
   // `response`: the answer with all that is known before generation.
-  ResponsesWriter(std::shared_ptr<const ChatParser> parser, bool stream, const Tokenizer& tokenizer, Json response)
-      : PartWriter(std::move(parser), stream), tokenizer_(tokenizer), response_(std::move(response)) {}
+  ResponsesWriter(std::shared_ptr<const ChatParser> parser, const AnswerOptions& options, const Tokenizer& tokenizer,
+                  Json response)
+      : PartWriter(std::move(parser), options.stream),
+        tokenizer_(tokenizer),
+        response_(std::move(response)),
+        timings_per_token_(options.timings_per_token) {}
 
   Json Whole() override {
     Json response = response_;
@@ -70,7 +76,7 @@ class ResponsesWriter : public PartWriter {
 
   std::string ErrorEvent(const Status& status) const override {
     const Json error = OpenAiError(status)["error"];
-    const Json code = error["code"].is_null() ? Json("server_error") : error["code"];
+    const Json code = status.code() == StatusCode::kResourceExhausted ? "rate_limit_exceeded" : "server_error";
     Json response = response_;
     response["status"] = "failed";
     response["error"] = {{"code", code}, {"message", error["message"]}};
@@ -85,6 +91,10 @@ class ResponsesWriter : public PartWriter {
     return events += Event("response.in_progress", {{"response", response_}});
   }
 
+  std::string Progress(const PromptProgress& progress) override {
+    return Event("response.in_progress", {{"response", response_}, {"prompt_progress", ProgressJson(progress)}});
+  }
+
   std::string Open(AnswerPart* part) override {
     const bool is_call = part->kind == AnswerPart::Kind::kToolCall;
     part->id = MakeId(is_call ? "fc_" : part->kind == AnswerPart::Kind::kText ? "msg_" : "rs_");
@@ -95,7 +105,9 @@ class ResponsesWriter : public PartWriter {
   }
 
   std::string Grow(const AnswerPart& part, const std::string& text) override {
-    return PartEvent(GrowthEvent(part) + ".delta", part, {{"delta", text}});
+    Json fields = {{"delta", text}};
+    if (timings_per_token_) fields["timings"] = TimingsJson(timings());
+    return PartEvent(GrowthEvent(part) + ".delta", part, fields);
   }
 
   std::string Close(const AnswerPart& part) override {
@@ -111,7 +123,8 @@ class ResponsesWriter : public PartWriter {
 
   std::string End() override {
     const Json response = Whole();
-    return Event("response." + response["status"].get<std::string>(), {{"response", response}});
+    return Event("response." + response["status"].get<std::string>(),
+                 {{"response", response}, {"timings", TimingsJson(completion())}});
   }
 
  private:
@@ -158,6 +171,7 @@ class ResponsesWriter : public PartWriter {
 
   const Tokenizer& tokenizer_;
   const Json response_;
+  const bool timings_per_token_;
   int next_sequence_number_ = 0;
 };
 
@@ -193,20 +207,22 @@ Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, 
 
   ParsedRequest request;
   request.generation.owner = owner;
-  FieldReader reader(body);
-  reader.Bool("stream", &request.stream);
-  Status status = reader.status();
+  const FieldReader reader(body);
+  AnswerOptions options;
+  Status status = ReadAnswerOptions(body, context, &options);
   if (status.ok())
     status = ReadMaxTokens(body, {"max_output_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
+  if (status.ok()) status = RefuseChoices(body);
   if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
 
   const Result<std::shared_ptr<const ChatParser>> parser =
       PrepareTurns(input->chat, "input", context, &request.generation);
   if (!parser.ok()) return parser.status();
-  request.writer =
-      std::make_unique<ResponsesWriter>(*parser, request.stream, context.tokenizer,
-                                        UnfinishedResponse(input->settings, reader, context, request.generation));
+  request.stream = options.stream;
+  request.generation.report_progress = options.stream && options.return_progress;
+  request.writer = std::make_unique<ResponsesWriter>(
+      *parser, options, context.tokenizer, UnfinishedResponse(input->settings, reader, context, request.generation));
   return request;
 }
 

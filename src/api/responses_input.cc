@@ -59,6 +59,15 @@ Status ReadFunctionCallOutput(const Json& item, const std::string& field, ChatIn
   return status;
 }
 
+// What the model thought before what follows. Its summary is not the model's own words.
+Status ReadReasoningItem(const Json& item, const std::string& field, ChatInput* input) {
+  const FieldReader reader(item, field + ".");
+  std::string text;
+  Status status = ReadText(reader.At("content"), field + ".content", {"reasoning_text"}, "\n", &text);
+  if (status.ok()) AddReasoning(text, input);
+  return status;
+}
+
 Status ReadItem(const Json& item, const std::string& field, ChatInput* input) {
   FieldReader reader(item, field + ".");
   std::string type = "message";
@@ -67,7 +76,7 @@ Status ReadItem(const Json& item, const std::string& field, ChatInput* input) {
   if (type == "message") return ReadMessageItem(item, field, input);
   if (type == "function_call") return ReadFunctionCall(item, field, input);
   if (type == "function_call_output") return ReadFunctionCallOutput(item, field, input);
-  if (type == "reasoning") return {};
+  if (type == "reasoning") return ReadReasoningItem(item, field, input);
   if (type == "item_reference") return InvalidArgument(kNoState, field + ".type");
   return InvalidArgument(
       fmt::format("is \"{}\"; this server takes message, function_call, function_call_output and reasoning", type),

@@ -1,5 +1,5 @@
 // The conversation of an OpenAI response (instructions, input, tools, tool_choice, text.format) as a ChatInput.
-// Reasoning items of earlier turns are left out: models are trained on histories without them. What needs state of
+// Reasoning items of earlier turns become reasoning_content, which templates show or leave out. What needs state of
 // earlier requests is refused.
 #pragma once
 

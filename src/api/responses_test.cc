@@ -196,7 +196,8 @@ TEST(Responses, ConversationBecomesChatMessages) {
       {"role": "developer", "content": "Be kind."},
       {"role": "user", "content": [{"type": "input_text", "text": "weather"}, {"type": "input_text",
        "text": "please"}]},
-      {"type": "reasoning", "id": "rs_1", "summary": []},
+      {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hmm"}]},
+      {"type": "reasoning", "id": "rs_2", "summary": []},
       {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
        "content": [{"type": "output_text", "text": "Let me ", "annotations": []}, {"type": "output_text",
         "text": "look."}]},
@@ -213,7 +214,7 @@ TEST(Responses, ConversationBecomesChatMessages) {
   EXPECT_EQ(api.chat.given.messages, Json::parse(R"([
     {"role": "system", "content": "Be brief.\nBe kind."},
     {"role": "user", "content": "weather\nplease"},
-    {"role": "assistant", "content": "Let me look.", "tool_calls": [
+    {"role": "assistant", "content": "Let me look.", "reasoning_content": "hmm", "tool_calls": [
       {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\": \"Oslo\"}"}},
       {"id": "c2", "type": "function", "function": {"name": "time", "arguments": "{}"}}]},
     {"role": "tool", "tool_call_id": "c1", "content": "rain"},

@@ -74,6 +74,13 @@ void AddToolCall(const ToolCall& call, ChatInput* input) {
       {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
 }
 
+void AddReasoning(std::string_view text, ChatInput* input) {
+  if (text.empty()) return;
+  AddTurn("assistant", "", input);
+  Json& reasoning = input->messages.back()["reasoning_content"];
+  reasoning = reasoning.is_string() ? reasoning.get<std::string>().append(text) : std::string(text);
+}
+
 void AddToolResult(const std::string& call_id, const std::string& text, ChatInput* input) {
   input->messages.push_back({{"role", "tool"}, {"tool_call_id", call_id}, {"content", text}});
 }
@@ -120,6 +127,8 @@ Result<std::shared_ptr<const ChatParser>> PrepareTurns(const ChatInput& input, c
   const Status status = parser.status();
   std::string field = status.field();
   if (field.starts_with("messages")) field = conversation;
+  if (status.code() == StatusCode::kContextExceeded)
+    return ContextExceeded(status.message(), field, status.tokens(), status.max_tokens());
   return Status(status.code(), status.message(), field);
 }
 

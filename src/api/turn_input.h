@@ -41,6 +41,7 @@ std::string_view TextSeparator(std::string_view role);
 
 void AddTurn(std::string_view role, std::string_view text, ChatInput* input);
 void AddToolCall(const ToolCall& call, ChatInput* input);
+void AddReasoning(std::string_view text, ChatInput* input);  // of the assistant, before what it says
 void AddToolResult(const std::string& call_id, const std::string& text, ChatInput* input);
 
 // `field` is the place of the tool, and `parameters_key` the name that its schema has there.

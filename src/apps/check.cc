@@ -62,8 +62,8 @@ struct DrafterSet {
 };
 
 // Each drafter by itself, with every draft verified whether it pays or not; then all together, as they would be used.
-Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked) {
-  auto choices = ChooseDrafters(asked);
+Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked, Target& target) {
+  auto choices = ChooseDrafters(asked, HasUsableHead(target));
   if (!choices.ok()) return choices.status();
   std::vector<DrafterSet> sets;
   for (const DrafterChoice& choice : *choices) {
@@ -71,7 +71,7 @@ Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked) {
     settings.remember = false;  // these texts must not influence later drafts
     settings.drafters = {choice.name};
     settings.policy.always = true;
-    if (choice.name != "model") settings.draft_model.path.clear();
+    if (choice.name != "model" && choice.name != "eagle3") settings.draft_model.path.clear();
     if (choice.name != "ngram-cache") settings.lookup_cache_static = settings.lookup_cache_dynamic = "";
     sets.push_back({choice.name, std::move(settings)});
   }
@@ -86,7 +86,7 @@ Status CheckTexts(const ServeOptions& options, Target& target, bool* exact) {
   Engine& engine = target.engine();
   const LlamaTokenizer& tokenizer = target.model()->tokenizer();
   LlamaFilterFactory filters(target.model(), engine.info().sequence_length);
-  const auto sets = DrafterSets(options.speculation);
+  const auto sets = DrafterSets(options.speculation, target);
   if (!sets.ok()) return sets.status();
   for (const float temperature : {0.0f, 0.8f}) {
     const auto plain = ContinueTexts(engine, tokenizer, filters, nullptr, temperature);
@@ -129,6 +129,7 @@ Status Check(ServeOptions options, bool* exact) {
   }
   if (Status status = FetchModels(options); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
+  options.model.heads = WantsHeadOfTarget(options.speculation);
   auto loaded = Target::Load(options.model, options.context, /*learn=*/false);
   if (!loaded.ok()) return loaded.status();
   Target& target = **loaded;

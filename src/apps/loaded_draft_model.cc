@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "engine/llama/head_file.h"
+
 namespace outrider {
 
 Result<std::unique_ptr<LoadedDraftModel>> LoadedDraftModel::Load(ModelOptions model_options, ContextOptions context,
                                                                  Pos sequence_length,
                                                                  const LlamaEngine* share_threads_with) {
+  if (Status status = CheckIsNoHead(model_options.path); !status.ok()) return status;
   model_options.exactness = context.exactness = Exactness::kOff;
   auto model = LlamaModel::Load(model_options);
   if (!model.ok()) return Status(model.status().code(), "draft " + model.status().message());

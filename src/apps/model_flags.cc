@@ -58,8 +58,9 @@ void AddRopeFlags(Flags& flags, RopeOptions& rope) {
 void AddChatFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--chat-template", o.chat.source, "Jinja chat template that replaces the model's");
   flags.Add("--chat-template-file", o.chat.source_file, "the same from a file");
-  flags.Add("--chat-template-kwargs", o.chat.arguments,
-            "JSON object with variables of the template; a request's chat_template_kwargs go before them");
+  flags.Add(
+      "--chat-template-kwargs", o.chat.arguments,
+      "JSON object with variables of the template; a request's chat_template_kwargs replace those of the same name");
   flags.Add("-rea,--reasoning", o.chat.reasoning,
             "whether models think before they answer, where the template can: on, off, auto");
   flags.Add("--reasoning-effort", o.chat.reasoning_effort,
@@ -77,7 +78,7 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-m,--model", o.model.path, "GGUF file to serve; of a split model, the first part");
   flags
       .Add("-a,--alias", o.aliases,
-           "model name in answers; more, comma-separated, are names that it has as well; default: the file's name")
+           "names of the model, comma-separated; answers carry the first one; default: the file's name")
       ->delimiter(',');
   AddLayersFlag(flags, "-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers);
   flags.Add("-dev,--device", o.model.devices, "devices to use, comma-separated; none = CPU only")->delimiter(',');
@@ -183,15 +184,21 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
       ->default_str("auto");
   flags.Switch("--embeddings,--embedding", o.embeddings,
                "also serve /v1/embeddings (takes memory for a second context)");
-  flags.Add("--pooling", o.pooling, "how embeddings are pooled: mean, cls, last; default: the model's, else mean");
+  flags.Add(
+      "--pooling", o.pooling,
+      "how embeddings are pooled: mean, cls, last; none = one for each token, at /embeddings; default: the model's, "
+      "else mean");
+  flags.Switch("--reranking,--rerank", o.reranking,
+               "serve /v1/rerank with a model that ranks documents (takes memory for a second context)");
+  flags.Switch("--spm-infill", o.suffix_first, "/infill: the suffix comes before the prefix, as some models want it");
 }
 
 void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Speculation: drafts that never change the text");
   SpeculationSettings& s = o.speculation;
   flags.Add("--spec,--spec-type", s.drafters,
-            "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model if there is "
-            "one; none = no speculation");
+            "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model or head if "
+            "there is one; none = no speculation");
   flags.Add("--draft-max,--spec-draft-n-max,--draft-n,--draft", s.policy.n_max, "maximum draft tokens per step")
       ->check(CLI::Range(0, 1024));
   flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.policy.n_min, "shorter drafts are dropped")
@@ -207,14 +214,13 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
       ->transform(CLI::CheckedTransformer(modes))
       ->default_str("match");
   flags
-      .Add(
-          "--replica", o.replica,
-          "devices for another copy of the model, of the same kind as the target's (none = CPU), which verifies what a "
-          "remote drafter says meanwhile")
+      .Add("--replica", o.replica,
+           "devices for another copy of the model, of the same kind as the target's (none = CPU). While the model "
+           "verifies the beginning of a remote draft, the copy verifies its next tokens")
       ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags
-      .Add("--min-pace", s.policy.min_pace,
+      .Add("--min-pace", s.policy.min_pace_beside_others,
            "share of its speed without drafts that a request keeps while others draft; 0 = only throughput counts")
       ->check(CLI::Range(0.0, 1.0));
   flags.Switch("--spec-always", s.policy.always,
@@ -239,7 +245,8 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
 void AddDraftModelFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Draft model");
   SpeculationSettings& s = o.speculation;
-  flags.Add("-md,--model-draft,--spec-draft-model", s.draft_model.path, "GGUF file of a small model that drafts");
+  flags.Add("-md,--model-draft,--spec-draft-model", s.draft_model.path,
+            "GGUF file that drafts: a small model, or an EAGLE-3 head of the model");
   flags
       .Add("-cd,--ctx-size-draft", s.draft_context.context_tokens,
            "its context in tokens over all sequences; 0 = as the target's")

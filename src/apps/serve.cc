@@ -80,8 +80,8 @@ std::string DescribeRollback(const EngineInfo& info) {
 void DrainOnSignals(EndSignals& signals, Scheduler& scheduler, double drain_seconds) {
   signals.SetHandler([&scheduler, drain_seconds](int signal, int count) {
     if (count > 2) ExitAtOnce(128 + signal);
-    LogInfo("{}: no new requests; running ones {}", strsignal(signal),
-            count == 1 ? fmt::format("have {} s", drain_seconds) : "are cut");
+    LogInfo("{}: new requests are refused; running ones {}", strsignal(signal),
+            count == 1 ? fmt::format("may take {} s to finish", drain_seconds) : "are ended now");
     scheduler.Drain(count == 1 ? Seconds(drain_seconds) : Duration::zero());
   });
 }
@@ -130,7 +130,9 @@ struct LoadedParts {
 
 Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults& defaults) {
   LoadedParts parts;
-  auto target = Target::Load(options.model, options.context);
+  ModelOptions with_head = options.model;
+  with_head.heads = WantsHeadOfTarget(options.speculation);
+  auto target = Target::Load(with_head, options.context);
   if (!target.ok()) return target.status();
   if (!options.replica.empty()) {
     if (Status status = (*target)->AddReplica(options.replica); !status.ok()) return status;
@@ -138,8 +140,9 @@ Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults
   const std::shared_ptr<LlamaModel>& model = (*target)->model();
   auto chat = MakeChatTemplate(options.chat, defaults.template_arguments, *model);
   if (!chat.ok()) return chat.status();
-  if (options.embeddings) {
-    auto embedder = LlamaEmbedder::Create(model, options.context, options.pooling);
+  if (options.embeddings || options.reranking) {
+    const std::string pooling = options.reranking ? "rank" : options.pooling;
+    auto embedder = LlamaEmbedder::Create(model, options.context, pooling);
     if (!embedder.ok()) return embedder.status();
     parts.embedder = std::move(*embedder);
   }
@@ -187,6 +190,10 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
   api.stop = defaults.stop;
   api.ignore_eos = options.requests.ignore_eos;
   api.reuse_prefix = options.requests.reuse_prefix;
+  api.verbose = options.log.verbose;
+  api.batch = info.max_batch;
+  api.suffix_first = options.suffix_first;
+  api.rank_template = parts.target->model()->RankTemplate();
   return api;
 }
 
@@ -202,7 +209,10 @@ ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
           .kernels = model.kernels(),
           .rollback = DescribeRollback(parts.target->engine().info()),
           .exactness = parts.target->exactness(),
-          .build = VersionLine()};
+          .build = VersionLine(),
+          .slots = options.http.slots,
+          .page = options.http.page,
+          .quantisation = model.FileType()};
 }
 
 // Listens and serves until signals have stopped the scheduler.
@@ -219,7 +229,9 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   if (options.request_seconds > 0) scheduling.max_request_time = Seconds(options.request_seconds);
   Scheduler scheduler(engine, parts.target->model()->tokenizer(), filters, scheduling,
                       parts.speculation->TakeSpeculator());
-  HttpServer server(http, {api, info, scheduler, parts.embedder.get()});
+  const Services services{api, info, scheduler, parts.embedder.get(),
+                          [&parts] { return parts.speculation->DraftServers(); }};
+  HttpServer server(http, services);
   if (Status status = server.Listen(); !status.ok()) return status;
 
   scheduler.Start();

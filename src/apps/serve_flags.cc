@@ -41,9 +41,10 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
           "* = any")
       ->delimiter(',');
   flags
-      .Add(
-          "--cors-origin,--cors-origins", o.http.cors_origins,
-          "origin of web pages that may call the server, such as https://example.org; those of others get 403; * = any")
+      .Add("--cors-origin,--cors-origins", o.http.cors_origins,
+           "origin of web pages that may call the server, such as https://example.org; those of others get 403; "
+           "localhost = "
+           "pages of this machine, * = any")
       ->delimiter(',');
   flags.Add("--max-body", o.max_body_mib, "maximum size of a request in MiB")->check(CLI::Range(0.001, 1024.0));
   flags

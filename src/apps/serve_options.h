@@ -86,7 +86,9 @@ struct ServeOptions {
   std::string api_key_file;
   bool allow_no_keys = false;  // listen beyond loopback without a key
   bool embeddings = false;
+  bool reranking = false;
   std::string pooling;
+  bool suffix_first = false;  // /infill: the suffix before the prefix
   double max_body_mib = 8;
   double max_buffered_mib = 256;
   double slot_save_mib = 16384;

@@ -7,8 +7,10 @@
 #include <sstream>
 
 #include "apps/machine_cache.h"
+#include "base/log.h"
 #include "drafters/calibration.h"
 #include "engine/llama/compute_threads.h"
+#include "engine/llama/head_file.h"
 #include "remote/remote_kind.h"
 
 namespace outrider {
@@ -43,11 +45,15 @@ std::vector<std::string> SplitDrafters(const std::vector<std::string>& lists) {
   return drafters;
 }
 
-Result<std::unique_ptr<LoadedDraftModel>> LoadDraftModel(const SpeculationSettings& settings, Target& target) {
-  const EngineInfo& info = target.engine().info();
+ModelOptions DraftOptions(const SpeculationSettings& settings, const Target& target) {
   ModelOptions model = settings.draft_model;
   model.kernels = target.options().kernels;
   model.kernel_trials = target.options().kernel_trials;
+  return model;
+}
+
+Result<std::unique_ptr<LoadedDraftModel>> LoadDraftModel(const SpeculationSettings& settings, Target& target) {
+  const EngineInfo& info = target.engine().info();
   ContextOptions context = settings.draft_context;
   if (context.threads == 0) context.threads = target.context().threads;
   context.n_sequences = info.n_sequences;
@@ -55,7 +61,36 @@ Result<std::unique_ptr<LoadedDraftModel>> LoadDraftModel(const SpeculationSettin
   context.cpu_batch = Inherit(context.cpu_batch, target.context().cpu_batch);
   // With another copy of the target, one of them may compute at any time.
   const LlamaEngine* partner = target.replicated() ? nullptr : &target.unpadded();
-  return LoadedDraftModel::Load(model, context, info.sequence_length, partner);
+  return LoadedDraftModel::Load(DraftOptions(settings, target), context, info.sequence_length, partner);
+}
+
+// Loads what the drafters in `choices` need. If the target's head was chosen by "auto" and cannot be used, it is left
+// out.
+Status LoadNetworks(const SpeculationSettings& settings, Target& target, bool chose_head,
+                    std::vector<DrafterChoice>& choices, LoadedDrafters& loaded) {
+  const bool has_file = !settings.draft_model.path.empty();
+  if (Chosen(choices, "model") && has_file) {
+    auto model = LoadDraftModel(settings, target);
+    if (!model.ok()) return model.status();
+    loaded.model = std::move(*model);
+  }
+  if (Chosen(choices, "eagle3") && has_file) {
+    auto head = LoadedHead::LoadEagle3(DraftOptions(settings, target), settings.draft_context, target);
+    if (!head.ok()) return head.status();
+    loaded.eagle3 = std::move(*head);
+  }
+  if (Chosen(choices, "mtp") && HasUsableHead(target)) {
+    auto head = LoadedHead::OfTarget(settings.draft_context, target);
+    if (head.ok()) {
+      loaded.mtp = std::move(*head);
+    } else if (chose_head) {
+      LogInfo("the model's own head does not draft: {}", head.status().message());
+      std::erase_if(choices, [](const DrafterChoice& choice) { return choice.name == "mtp"; });
+    } else {
+      return head.status();
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -64,8 +99,18 @@ bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name) 
   return std::any_of(choices.begin(), choices.end(), [&](const DrafterChoice& c) { return c.name == name; });
 }
 
-Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings) {
+bool HasUsableHead(Target& target) {
+  return target.model()->has_head() && !target.replicated();
+}
+
+bool WantsHeadOfTarget(const SpeculationSettings& settings) {
+  const auto choices = ChooseDrafters(settings, true);
+  return choices.ok() && Chosen(*choices, "mtp");
+}
+
+Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings, bool target_has_head) {
   std::vector<DrafterChoice> choices;
+  bool automatic = false;
   const auto add = [&choices](DrafterChoice choice) {
     if (!Chosen(choices, choice.name)) choices.push_back(std::move(choice));
   };
@@ -76,6 +121,7 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
       return choices;
     }
     if (text == "auto") {
+      automatic = true;
       add({"suffix", {}});
       add({"ngram-map-k", {}});
       continue;
@@ -88,7 +134,9 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
   }
   const bool has_files = !settings.lookup_cache_static.empty() || !settings.lookup_cache_dynamic.empty();
   if (has_files) add({"ngram-cache", {}});
-  if (!settings.draft_model.path.empty()) add({"model", {}});
+  if (const std::string& path = settings.draft_model.path; !path.empty())
+    add({FileArchitecture(path) == "eagle3" ? "eagle3" : "model", {}});
+  if (automatic && target_has_head && !Chosen(choices, "eagle3")) add({"mtp", {}});
   for (DrafterChoice& choice : choices) {
     if (const auto given = settings.parameters.find(choice.name); given != settings.parameters.end()) {
       for (const auto& [name, value] : given->second) {
@@ -103,19 +151,18 @@ Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& set
 }
 
 Result<LoadedDrafters> LoadDrafters(SpeculationSettings settings, Target& target) {
-  const auto choices = ChooseDrafters(settings);
+  auto choices = ChooseDrafters(settings, HasUsableHead(target));
   if (!choices.ok()) return choices.status();
+  const auto without_head = ChooseDrafters(settings);
+  const bool chose_head = without_head.ok() && !Chosen(*without_head, "mtp");
   LoadedDrafters loaded;
-  if (Chosen(*choices, "model") && !settings.draft_model.path.empty()) {
-    auto model = LoadDraftModel(settings, target);
-    if (!model.ok()) return model.status();
-    loaded.model = std::move(*model);
-  }
-  const DrafterEnvironment environment{target.engine().info().n_sequences, target.model()->tokenizer(),
-                                       loaded.model ? &loaded.model->model() : nullptr, settings.remember,
-                                       &target.engine()};
+  if (Status status = LoadNetworks(settings, target, chose_head, *choices, loaded); !status.ok()) return status;
+  DrafterEnvironment environment{target.engine().info().n_sequences, target.model()->tokenizer(),
+                                 loaded.model ? &loaded.model->model() : nullptr, settings.remember, &target.engine()};
+  if (loaded.eagle3) environment.eagle3 = &loaded.eagle3->head();
+  if (loaded.mtp) environment.mtp = &loaded.mtp->head();
   std::vector<DrafterKind> kinds = DrafterKinds();
-  kinds.push_back(RemoteKind());
+  kinds.push_back(RemoteKind(&loaded.network));
   for (const DrafterChoice& choice : *choices) {
     auto drafter = MakeDrafter(choice, environment, kinds);
     if (!drafter.ok()) return drafter.status();
@@ -138,6 +185,9 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   auto loaded = LoadDrafters(std::move(settings), target);
   if (!loaded.ok()) return loaded.status();
   speculation->draft_ = std::move(loaded->model);
+  speculation->network_ = loaded->network;
+  speculation->eagle3_ = std::move(loaded->eagle3);
+  speculation->mtp_ = std::move(loaded->mtp);
   for (const auto& drafter : loaded->drafters) speculation->names_.push_back(drafter->traits().name);
 
   const std::string key = target.key();
@@ -153,10 +203,15 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   return speculation;
 }
 
+std::vector<DraftServerState> Speculation::DraftServers() const {
+  return network_ ? network_->Servers() : std::vector<DraftServerState>();
+}
+
 std::string Speculation::Description() const {
   if (names_.empty()) return "speculation off" + why_off_;
-  return fmt::format("speculation: {}{}; {}", fmt::join(names_, ", "),
-                     draft_ ? fmt::format(" ({})", draft_->Description()) : "", curve_);
+  const std::string file = draft_ ? draft_->Description() : eagle3_ ? eagle3_->Description() : "";
+  return fmt::format("speculation: {}{}{}; {}", fmt::join(names_, ", "), file.empty() ? "" : " (" + file + ")",
+                     mtp_ ? " (the model's own head)" : "", curve_);
 }
 
 }  // namespace outrider

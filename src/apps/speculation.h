@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "apps/loaded_draft_model.h"
+#include "apps/loaded_head.h"
 #include "apps/target.h"
 #include "base/status.h"
 #include "drafters/registry.h"
 #include "drafters/speculator.h"
 #include "engine/model_options.h"
+#include "remote/draft_network.h"
 
 namespace outrider {
 
@@ -29,16 +31,18 @@ struct SpeculationSettings {
   bool calibrate = false;  // measure the cost curve even if a measurement is kept on disk
 };
 
-// Drafters, and the draft model that they may use.
+// Drafters, and the draft model and heads that they may use, which must outlive them; null if none of them needs one.
 struct LoadedDrafters {
-  std::unique_ptr<LoadedDraftModel> model;  // null if none of them needs one; must outlive the drafters
+  std::unique_ptr<LoadedDraftModel> model;
+  std::unique_ptr<LoadedHead> eagle3, mtp;
+  std::shared_ptr<DraftNetwork> network;  // null if none of them asks draft servers
   std::vector<std::unique_ptr<Drafter>> drafters;
 };
 
 // The drafters that `settings` ask for.
 Result<LoadedDrafters> LoadDrafters(SpeculationSettings settings, Target& target);
 
-// The draft model with its engine, if there is one, and the drafters. Must outlive the Speculator that it gives away.
+// The draft model and the heads, if there are any, and the drafters. Must outlive the Speculator that it gives away.
 class Speculation {
  public:
   // The target must be idle: its steps are measured.
@@ -47,6 +51,9 @@ class Speculation {
   // Call it once; null if there are no drafters.
   std::unique_ptr<Speculator> TakeSpeculator() { return std::move(speculator_); }
 
+  // The draft servers that are asked, and their states. May be called from any thread.
+  std::vector<DraftServerState> DraftServers() const;
+
   const std::vector<std::string>& names() const { return names_; }  // of the drafters
   std::string Description() const;                                  // one line for the log
 
@@ -54,14 +61,22 @@ class Speculation {
   Speculation() = default;
 
   std::unique_ptr<LoadedDraftModel> draft_;
+  std::shared_ptr<DraftNetwork> network_;
+  std::unique_ptr<LoadedHead> eagle3_, mtp_;
   std::unique_ptr<Speculator> speculator_;
   std::vector<std::string> names_;
   std::string why_off_;
   std::string curve_;  // "T(4) = 1.3 T(1), …"
 };
 
-// The drafters that `settings` ask for, "auto" resolved. kInvalidArgument says which flag is wrong.
-Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings);
+// The drafters that `settings` ask for, "auto" resolved. `target_has_head`: the target was loaded with its head, which
+// can be used. kInvalidArgument says which flag is wrong.
+Result<std::vector<DrafterChoice>> ChooseDrafters(const SpeculationSettings& settings, bool target_has_head = false);
+
+// Whether the target is to be loaded with its head (ModelOptions::heads).
+bool WantsHeadOfTarget(const SpeculationSettings& settings);
+bool HasUsableHead(Target& target);
+
 bool Chosen(const std::vector<DrafterChoice>& choices, const std::string& name);
 
 }  // namespace outrider

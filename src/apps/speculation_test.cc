@@ -13,8 +13,8 @@ SpeculationSettings Drafters(std::vector<std::string> lists) {
 }
 
 // The drafters as "name:value,key=value …", or the error.
-std::string Describe(const SpeculationSettings& settings) {
-  const auto choices = ChooseDrafters(settings);
+std::string Describe(const SpeculationSettings& settings, bool target_has_head = false) {
+  const auto choices = ChooseDrafters(settings, target_has_head);
   if (!choices.ok()) return "error: " + choices.status().message();
   std::string text;
   for (const DrafterChoice& choice : *choices) {
@@ -36,6 +36,13 @@ TEST(ChooseDraftersTest, AutoIsSuffixAndNGramsAndTheDraftModelIfThereIsOne) {
   settings.drafters = {"model", "auto"};
   EXPECT_EQ(Describe(settings), "model suffix ngram-map-k") << "once, where it was named";
   EXPECT_EQ(Describe(Drafters({"suffix,auto"})), "suffix ngram-map-k");
+}
+
+TEST(ChooseDraftersTest, AutoUsesTheHeadOfTheTarget) {
+  EXPECT_EQ(Describe(SpeculationSettings(), true), "suffix ngram-map-k mtp");
+  EXPECT_EQ(Describe(Drafters({"mtp:window=9", "auto"}), true), "mtp:window=9 suffix ngram-map-k");
+  for (const char* name : {"none", "suffix"}) EXPECT_FALSE(WantsHeadOfTarget(Drafters({name}))) << name;
+  for (const char* name : {"auto", "mtp", "suffix,mtp"}) EXPECT_TRUE(WantsHeadOfTarget(Drafters({name}))) << name;
 }
 
 TEST(ChooseDraftersTest, NoneSwitchesEverythingOff) {

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
+#include "engine/llama/head_file.h"
 
 namespace outrider {
 namespace {
@@ -94,6 +95,7 @@ std::string Settings(const ModelOptions& model, const std::string& kernels, cons
 }  // namespace
 
 Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const ContextOptions& context, bool learn) {
+  if (Status status = CheckIsNoHead(options.path); !status.ok()) return status;
   options.exactness = context.exactness;
   options.kernel_trials = MachineCachePath("kernels", fmt::format("{}, {}", Build(), ProcessorName()));
   auto model = LlamaModel::Load(options);

@@ -22,12 +22,16 @@ inline constexpr size_t kMaxLogitBiases = 4096;     // tokens
 inline constexpr size_t kMaxMessages = 4096;  // a template takes 0.2 ms for each, and one applies at a time
 inline constexpr size_t kMaxTools = 256;
 
+// Names of fields in an answer.
+inline constexpr size_t kMaxResponseFields = 64;
+
 // Held until the client has read it all. A streamed answer holds only what was not sent yet.
-inline constexpr int kMaxProbabilities = 1000;         // alternatives of one token
-inline constexpr int kMaxWholeAlternatives = 1 << 19;  // in an answer that is not streamed: about 200 MB
-inline constexpr size_t kMaxTokenizedBytes = 2 << 20;  // of /tokenize: takes up to some seconds, and cannot be stopped
-inline constexpr size_t kMaxListedTokens = 1 << 20;    // answers of /tokenize
-inline constexpr size_t kMaxListedPieces = 1 << 17;    // the same with pieces
+inline constexpr int kMaxProbabilities = 1000;          // alternatives of one token
+inline constexpr int kMaxWholeAlternatives = 1 << 19;   // in an answer that is not streamed: about 200 MB
+inline constexpr size_t kMaxTokenizedBytes = 2 << 20;   // of /tokenize: takes up to some seconds, and cannot be stopped
+inline constexpr size_t kMaxListedTokens = 1 << 20;     // answers of /tokenize
+inline constexpr size_t kMaxListedPieces = 1 << 17;     // the same with pieces
+inline constexpr size_t kMaxEmbeddedNumbers = 1 << 23;  // of all vectors of an answer: about 250 MB while it is written
 inline constexpr size_t kMaxDetokenizedBytes = 8 << 20;  // answers of /detokenize
 
 }  // namespace outrider

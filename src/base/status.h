@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cassert>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@ namespace outrider {
 enum class StatusCode {
   kOk,
   kInvalidArgument,    // the request or flag is wrong: 400, exit 2
+  kContextExceeded,    // the prompt does not fit the context: 400, with both sizes
   kUnauthenticated,    // no or wrong API key: 401
   kPermissionDenied,   // who asks may not do this: 403
   kNotFound,           // no such endpoint, slot or file: 404
@@ -36,14 +38,27 @@ class [[nodiscard]] Status {
   const std::string& message() const { return message_; }
   const std::string& field() const { return field_; }  // JSON field of the request, "" if none is to blame
 
+  // kContextExceeded: how many tokens there are, and how many fit.
+  int64_t tokens() const { return tokens_; }
+  int64_t max_tokens() const { return max_tokens_; }
+
+  friend Status ContextExceeded(std::string message, std::string field, int64_t tokens, int64_t max_tokens);
+
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
   std::string field_;
+  int64_t tokens_ = 0, max_tokens_ = 0;
 };
 
 inline Status InvalidArgument(std::string message, std::string field = "") {
   return {StatusCode::kInvalidArgument, std::move(message), std::move(field)};
+}
+inline Status ContextExceeded(std::string message, std::string field, int64_t tokens, int64_t max_tokens) {
+  Status status(StatusCode::kContextExceeded, std::move(message), std::move(field));
+  status.tokens_ = tokens;
+  status.max_tokens_ = max_tokens;
+  return status;
 }
 inline Status PermissionDenied(std::string message) {
   return {StatusCode::kPermissionDenied, std::move(message)};

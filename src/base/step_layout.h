@@ -24,6 +24,10 @@ struct StepLayout {
   // Rows of each part, padding included. Rows of a part are computed at once, and the parts one after the other.
   std::vector<int> parts;
 
+  // Whether the step would be computed in exactly these parts. If not, they are an estimate: they may be used to choose
+  // a step, but the measured time of the step says nothing about its parts. True unless an engine says otherwise.
+  bool certain = true;
+
   // How many rows at the end of each sequence TruncateTo can take back without a saved state; never its first row.
   int free_rollback = kAllRows;
 };

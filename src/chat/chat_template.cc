@@ -65,8 +65,27 @@ bool HasText(const common_chat_msg& message) {
   return !message.render_content().empty() || !message.reasoning_content.empty();
 }
 
-// A conversation whose last message is text of the assistant asks for more of that text.
-void ContinueLastMessage(common_chat_templates_inputs* inputs) {
+common_chat_continuation ToCommon(Continuation how) {
+  switch (how) {
+    case Continuation::kContent:
+      return COMMON_CHAT_CONTINUATION_CONTENT;
+    case Continuation::kReasoning:
+      return COMMON_CHAT_CONTINUATION_REASONING;
+    case Continuation::kAuto:
+    case Continuation::kAlways:
+      break;
+  }
+  return COMMON_CHAT_CONTINUATION_AUTO;
+}
+
+// A conversation whose last message is text of the assistant asks for more of that text, unless the request says
+// otherwise.
+void ContinueLastMessage(Continuation how, common_chat_templates_inputs* inputs) {
+  if (how != Continuation::kAuto) {
+    inputs->continue_final_message = ToCommon(how);
+    inputs->add_generation_prompt = false;
+    return;
+  }
   if (!inputs->add_generation_prompt || !IsAssistantText(inputs->messages.back())) return;
   if (HasText(inputs->messages.back())) {
     inputs->continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
@@ -98,7 +117,7 @@ common_chat_templates_inputs ToCommon(const ChatInput& input) {
     inputs.chat_template_kwargs[name] = DumpJson(value);
     if (name == "enable_thinking") inputs.enable_thinking = value.get<bool>();
   }
-  ContinueLastMessage(&inputs);
+  ContinueLastMessage(input.continuation, &inputs);
   return inputs;
 }
 
@@ -113,6 +132,30 @@ GrammarTrigger FromCommon(const common_grammar_trigger& trigger) {
       break;
   }
   return {GrammarTrigger::Kind::kWord, trigger.value};
+}
+
+bool IsAssistants(const Json& message) {
+  return message["role"] == "assistant";
+}
+
+// Whether the conversation ends with something that the answer can follow or go on with.
+Status CheckEnd(const ChatInput& input) {
+  const Json& messages = input.messages;
+  const std::string last = fmt::format("messages[{}]", messages.size() - 1);
+  if (input.continuation != Continuation::kAuto) {
+    if (!IsAssistants(messages.back())) {
+      return InvalidArgument("must be the assistant's if it is to be continued (continue_final_message)", last);
+    }
+    if (messages.back().contains("tool_calls") && !messages.back()["tool_calls"].empty()) {
+      return InvalidArgument("has tool calls, after which nothing can be continued (continue_final_message)", last);
+    }
+  }
+  if (input.add_generation_prompt && messages.size() > 1 && IsAssistants(messages.back()) &&
+      IsAssistants(messages[messages.size() - 2])) {
+    return InvalidArgument(
+        "is the second message of the assistant at the end; which of the two is to be continued? Join them", last);
+  }
+  return {};
 }
 
 bool CallsTools(const ChatInput& input) {
@@ -154,13 +197,13 @@ class LlamaChatTemplate : public ChatTemplate {
       : own_(std::move(own)),
         tool_fallback_(std::move(tool_fallback)),
         arguments_(std::move(arguments)),
-        source_(common_chat_templates_source(own_.get())) {
-    const std::map<std::string, bool> abilities = common_chat_templates_get_caps(own_.get());
-    knows_tools_ = abilities.at("supports_tools") || abilities.at("supports_tool_calls");
-  }
+        source_(common_chat_templates_source(own_.get())),
+        abilities_(common_chat_templates_get_caps(own_.get())),
+        knows_tools_(abilities_.at("supports_tools") || abilities_.at("supports_tool_calls")) {}
 
   Result<ChatPrompt> Apply(const ChatInput& input) const override {
     if (const Status status = CheckChatInput(input); !status.ok()) return status;
+    if (const Status status = CheckEnd(input); !status.ok()) return status;
     try {
       ChatInput usable = input;
       usable.template_arguments = arguments_;
@@ -175,6 +218,7 @@ class LlamaChatTemplate : public ChatTemplate {
   }
 
   const std::string& source() const override { return source_; }
+  const std::map<std::string, bool>& abilities() const override { return abilities_; }
 
  private:
   ChatPrompt Render(const ChatInput& input) const {
@@ -206,7 +250,8 @@ class LlamaChatTemplate : public ChatTemplate {
   const common_chat_templates_ptr tool_fallback_;
   const Json arguments_;  // defaults
   const std::string source_;
-  bool knows_tools_ = false;
+  const std::map<std::string, bool> abilities_;
+  const bool knows_tools_;
 };
 
 // llama-common logs what it also reports as exceptions; its logger must be set before threads use it.

@@ -6,6 +6,7 @@
 // schemas of a request, and who makes grammars of them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,14 @@ namespace outrider {
 
 enum class ToolChoice { kAuto, kRequired, kNone };
 
+// Whether the answer goes on with the last message, which is the assistant's.
+enum class Continuation {
+  kAuto,       // if it is plain text
+  kAlways,     // with whatever it has last; it is an error if there is nothing to go on with
+  kContent,    // with its text
+  kReasoning,  // with its reasoning
+};
+
 // A conversation in OpenAI's chat-completions shapes. Other protocols translate into it.
 struct ChatInput {
   Json messages = Json::array();  // [{"role", "content", "tool_calls", "tool_call_id", ...}]
@@ -29,6 +38,7 @@ struct ChatInput {
   std::optional<JsonSchema> json_schema;  // the answer must match it; nothing = free
   std::string grammar;                    // GBNF the answer must match; "" = free
   bool add_generation_prompt = true;
+  Continuation continuation = Continuation::kAuto;
   Json template_arguments = Json::object();  // extra variables of the template ("chat_template_kwargs")
 };
 
@@ -95,6 +105,13 @@ class ChatTemplate {
   virtual Result<ChatPrompt> Apply(const ChatInput& input) const = 0;
 
   virtual const std::string& source() const = 0;
+
+  // What the template itself can do, by llama.cpp's names ("supports_tools"). More works: what it cannot do is written
+  // as text.
+  virtual const std::map<std::string, bool>& abilities() const {
+    static const std::map<std::string, bool> kNone;
+    return kNone;
+  }
 };
 
 }  // namespace outrider

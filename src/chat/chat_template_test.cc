@@ -51,6 +51,33 @@ TEST(ChatTemplateTest, LastWordsOfTheAssistantAreContinued) {
   EXPECT_EQ(prompt.parser->Parse("two", false).content, "two");
 }
 
+TEST(ChatTemplateTest, WhichLastWordsAreContinuedCanBeSaid) {
+  ChatInput input = UserSays("Count");
+  input.messages.push_back({{"role", "assistant"}, {"content", "One, "}});
+  for (const Continuation how : {Continuation::kAlways, Continuation::kContent}) {
+    input.continuation = how;
+    EXPECT_EQ(Apply("", input).text, "<|im_start|>user\nCount<|im_end|>\n<|im_start|>assistant\nOne, ");
+  }
+  input.messages.push_back({{"role", "user"}, {"content", "and?"}});
+  const std::unique_ptr<ChatTemplate> chat = MakeTemplate("");
+  EXPECT_EQ(chat->Apply(input).status().field(), "messages[2]") << "nothing to continue";
+}
+
+TEST(ChatTemplateTest, TwoMessagesOfTheAssistantAtTheEndAreRefused) {
+  const std::unique_ptr<ChatTemplate> chat = MakeTemplate("");
+  ChatInput input = UserSays("Count");
+  input.messages.push_back({{"role", "assistant"}, {"content", "One, "}});
+  EXPECT_TRUE(chat->Apply(input).ok());
+  input.messages.push_back({{"role", "assistant"}, {"content", "two"}});
+  EXPECT_EQ(chat->Apply(input).status().field(), "messages[2]");
+  input.add_generation_prompt = false;
+  EXPECT_TRUE(chat->Apply(input).ok()) << "nothing is to be generated";
+}
+
+TEST(ChatTemplateTest, SaysWhatTheTemplateCanDo) {
+  EXPECT_TRUE(MakeTemplate("")->abilities().contains("supports_tools"));
+}
+
 TEST(ChatTemplateTest, EmptyLastWordsAreAnOrdinaryQuestion) {
   ChatInput input = UserSays("hi");
   input.messages.push_back({{"role", "assistant"}, {"content", nullptr}});

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace outrider {
+namespace {
+
+// A draft whose chance to be accepted completely is at least this may be continued by another drafter. Tokens that are
+// added after a less likely one are mostly made in vain.
+constexpr double kMinJointSurvival = 0.7;
+
+}  // namespace
 
 double WorthOf(std::span<const double> survival, double row_price) {
   double worth = 0, best = 0;
@@ -13,6 +20,10 @@ double WorthOf(std::span<const double> survival, double row_price) {
 std::span<const double> DraftSelection::survival(SeqId seq) const {
   const Best& best = Of(seq);
   return best.draft.empty() ? std::span<const double>() : best.survival;
+}
+
+bool DraftSelection::MayBeContinued(SeqId seq) const {
+  return !draft(seq).empty() && survival(seq).back() >= kMinJointSurvival;
 }
 
 void DraftSelection::Offer(DrafterRecord& record, Proposal& proposal, bool blind, double row_price) {

@@ -19,10 +19,7 @@ double WorthOf(std::span<const double> survival, double row_price);
 
 class DraftSelection {
  public:
-  // A draft may be continued by another drafter if it is accepted completely with at least the chance
-  // `min_joint_survival`.
-  DraftSelection(int n_sequences, double min_joint_survival)
-      : min_joint_survival_(min_joint_survival), best_(static_cast<size_t>(n_sequences)) {}
+  explicit DraftSelection(int n_sequences) : best_(static_cast<size_t>(n_sequences)) {}
 
   void Clear(SeqId seq) { Of(seq).draft.Clear(); }
 
@@ -30,11 +27,13 @@ class DraftSelection {
   // survival[i]: the chance that the first i + 1 tokens of the draft are all accepted. Empty if there is no draft.
   std::span<const double> survival(SeqId seq) const;
 
-  bool MayBeContinued(SeqId seq) const { return !draft(seq).empty() && survival(seq).back() >= min_joint_survival_; }
+  // Whether another drafter may continue the draft, because it is likely to be accepted completely.
+  bool MayBeContinued(SeqId seq) const;
 
   // Offers what the drafter of `record` proposed. The drafter becomes the source of the tokens that have none yet. Its
-  // draft replaces the selected one if it continues that one or is worth more at `row_price`. `blind`: the tokens are
-  // random draws that may be rejected, so the decision to verify them must not depend on what was drawn.
+  // draft replaces the selected one if it continues that one or is worth more at `row_price`. `blind`: the draft must
+  // be judged without looking at its tokens, because they are random draws that may be rejected: if some draws were
+  // preferred, the text would not have the target's distribution.
   void Offer(DrafterRecord& record, Proposal& proposal, bool blind, double row_price);
 
   // Shortens the draft to its first `rows` tokens, which are verified.
@@ -49,7 +48,6 @@ class DraftSelection {
   Best& Of(SeqId seq) { return best_[static_cast<size_t>(seq)]; }
   const Best& Of(SeqId seq) const { return best_[static_cast<size_t>(seq)]; }
 
-  const double min_joint_survival_;
   std::vector<Best> best_;  // by sequence
   std::vector<double> offered_;
 };

@@ -5,8 +5,6 @@
 namespace outrider {
 namespace {
 
-constexpr double kMinJoint = 0.7;
-
 class SilentDrafter : public Drafter {
  public:
   SilentDrafter() : Drafter({.name = "silent"}) {}
@@ -48,7 +46,7 @@ TEST(DraftSelectionTest, ADraftIsWorthItsTokensLessItsRows) {
 }
 
 TEST(DraftSelectionTest, TheDraftThatIsWorthMostIsKept) {
-  DraftSelection selection(2, kMinJoint);
+  DraftSelection selection(2);
   DrafterRecord good = RecordOf(0), bad = RecordOf(1);
   Teach(good, 0.9f, true);
   Teach(bad, 0.9f, false);
@@ -66,7 +64,7 @@ TEST(DraftSelectionTest, TheDraftThatIsWorthMostIsKept) {
 }
 
 TEST(DraftSelectionTest, ADraftMayBeContinuedByAnotherDrafter) {
-  DraftSelection selection(2, kMinJoint);
+  DraftSelection selection(2);
   DrafterRecord first = RecordOf(0), second = RecordOf(1);
   Teach(first, 0.95f, true);
   Teach(second, 0.9f, true);
@@ -85,7 +83,7 @@ TEST(DraftSelectionTest, ADraftMayBeContinuedByAnotherDrafter) {
 }
 
 TEST(DraftSelectionTest, SilenceChangesNothing) {
-  DraftSelection selection(2, kMinJoint);
+  DraftSelection selection(2);
   DrafterRecord record = RecordOf(0);
   Proposal draft = ProposalOf({1, 2}, 0.9f), nothing = ProposalOf({}, 0);
   selection.Offer(record, draft, false, 0.1);
@@ -94,7 +92,7 @@ TEST(DraftSelectionTest, SilenceChangesNothing) {
 }
 
 TEST(DraftSelectionTest, ARandomDrawIsJudgedWithoutALookAtIt) {
-  DraftSelection selection(2, kMinJoint);
+  DraftSelection selection(2);
   DrafterRecord record = RecordOf(0);
   for (int i = 0; i < 300; ++i) record.acceptance.Observe(0, i % 2 == 0 ? 0.95f : 0.05f, i % 2 == 0);
   const auto survival = [&](float confidence, bool blind) {
@@ -108,7 +106,7 @@ TEST(DraftSelectionTest, ARandomDrawIsJudgedWithoutALookAtIt) {
 }
 
 TEST(DraftSelectionTest, CutsTokensWithTheirDistributions) {
-  DraftSelection selection(2, kMinJoint);
+  DraftSelection selection(2);
   DrafterRecord record = RecordOf(0);
   Proposal proposal = ProposalOf({1, 2, 3}, 0.9f);
   proposal.draft.distributions.resize(3);

@@ -70,14 +70,6 @@ struct DrafterTraits {
   bool reads_hidden = false;  // Commit gives it the hidden states of the target's rows, those of prompts too
 };
 
-// A machine that a drafter asks, as the dashboard shows it.
-struct DraftServerState {
-  std::string address;
-  bool usable = false;
-  int streams = 0;            // of ours that are open
-  double answer_seconds = 0;  // mean time from a question to the first tokens of its answer; 0 = not known
-};
-
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -100,9 +92,6 @@ class Drafter {
 
   // Null if it can propose at any time.
   virtual HistoryReader* reader() { return nullptr; }
-
-  // Empty for drafters that run on this machine only.
-  virtual std::vector<DraftServerState> Servers() { return {}; }
 
  protected:
   explicit Drafter(DrafterTraits traits) : traits_(std::move(traits)) {}

@@ -26,7 +26,7 @@ DrafterAsking::DrafterAsking(const SpeculatorOptions& options, const std::vector
 StepOutlook DrafterAsking::With(std::span<const SequenceOutlook> sequences) const {
   StepOutlook outlook = step_.With(sequences);
   outlook.max_seconds = max_seconds_ - (draft_seconds_ - invested_seconds_);
-  outlook.credit_seconds = credit_seconds_;
+  outlook.seconds_per_gain = seconds_per_gain_;
   return outlook;
 }
 
@@ -49,7 +49,7 @@ bool DrafterAsking::Blind(const DrafterRecord& record, SeqId seq) const {
 bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds) const {
   const double plain_seconds = policy_.PlainSeconds(step_.Plain());
   return record.trial_seconds + seconds <=
-             tuning_.trial_credit * plain_seconds + options_.shadow_share * stepping_seconds_ &&
+             tuning_.first_trials * plain_seconds + options_.shadow_share * stepping_seconds_ &&
          plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= max_seconds_;
 }
 
@@ -130,9 +130,10 @@ void DrafterAsking::AskComputing(DrafterRecord& record) {
   }
   if (!step_.has_others()) ReadHistories(record, gain);  // while the target reads prompts, drafters wait
 
-  // A token is made if it is worth the time of making it. Whether it is also worth verifying is decided when all drafts
-  // are there: where four rows cost less than two, two unsure tokens may make a third one pay. Where a change of the
-  // number of rows costs time (SwitchSeconds), the draft is made to the planned length.
+  // A draft ends before the first token that is not worth the time of making it. How many of its tokens are worth their
+  // rows is not decided here but when all drafts are there (Policy::ChooseRows), because a longer draft may pay where a
+  // shorter one does not: on some machines four rows cost less than two. Where a change of the number of rows costs
+  // time (SwitchSeconds), the draft is always made to the planned length.
   const double row_price = policy_.MinSurvival(step_.Plain(), 0);
   const double making_price =
       policy_.MinSurvival(step_.Plain(), record.token_seconds.value() / step_.generating()) - row_price;

@@ -31,12 +31,12 @@ class DrafterAsking {
                 SpeculationAccount& account, const Clock& clock);
 
   // A step is planned: first the drafters that look things up are asked, then those that compute.
-  // The step may take `max_seconds`, drafting included, and `credit_seconds` more for each draft token that every
+  // The step may take `max_seconds`, drafting included, and `seconds_per_gain` more for each draft token that every
   // sequence is expected to gain.
-  void BeginStep(double max_seconds, double credit_seconds) {
+  void BeginStep(double max_seconds, double seconds_per_gain) {
     draft_seconds_ = invested_seconds_ = 0;
     max_seconds_ = max_seconds;
-    credit_seconds_ = credit_seconds;
+    seconds_per_gain_ = seconds_per_gain;
   }
   void AskLookup(DrafterRecord& record);
   void AskComputing(DrafterRecord& record);
@@ -91,8 +91,8 @@ class DrafterAsking {
   DraftSelection& selection_;
   SpeculationAccount& account_;
   const Clock& clock_;
-  double draft_seconds_ = 0, invested_seconds_ = 0, max_seconds_ = 0, credit_seconds_ = 0;  // of this step
-  double stepping_seconds_ = 0;                                                             // over all steps so far
+  double draft_seconds_ = 0, invested_seconds_ = 0, max_seconds_ = 0, seconds_per_gain_ = 0;  // of this step
+  double stepping_seconds_ = 0;                                                               // over all steps so far
 
   // Scratch.
   std::vector<Proposal*> asked_;

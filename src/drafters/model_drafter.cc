@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/log.h"
 #include "drafters/retokenizing_drafter.h"
@@ -12,19 +11,6 @@ namespace outrider {
 namespace {
 
 constexpr Token kMaxExtraTokens = 256;  // by which the sizes of equal vocabularies may differ (padding, additions)
-constexpr uint64_t kOtherNoise = 0x9e3779b97f4a7c15;  // changes the seed where the target's noise must not be used
-
-// The probability of the best token, from its row of logits.
-float ProbabilityOfBest(std::span<const float> logits, Token best) {
-  const float max_logit = logits[static_cast<size_t>(best)];
-  // Logits this far below the best one are left out: e^-14 times 100,000 tokens is less than 0.1.
-  constexpr float kNegligible = 14;
-  float sum = 0;
-  for (const float logit : logits) {
-    if (logit > max_logit - kNegligible) sum += std::exp(logit - max_logit);
-  }
-  return 1 / sum;
-}
 
 }  // namespace
 
@@ -40,21 +26,7 @@ void ModelDrafter::Begin(SeqId seq, std::span<const Token>, const DraftContext& 
   Memory& memory = MemoryOf(seq);
   memory.agreed = 0;  // the memory may share a prefix with the new history; Agree compares them
   if (memory.tokens.empty()) memory.start = 0;
-  // The draft model uses neither grammar nor penalties: they need the whole history, and only remove candidates.
-  SamplingOptions options;
-  options.seed = context.distributions ? context.sampling.seed ^ kOtherNoise : context.sampling.seed;
-  options.temperature = context.sampling.temperature;
-  options.top_k = context.sampling.top_k;
-  options.top_p = context.sampling.top_p;
-  options.min_p = context.sampling.min_p;
-  options.typical_p = context.sampling.typical_p;
-  options.top_n_sigma = context.sampling.top_n_sigma;
-  for (const auto& bias : context.sampling.logit_bias) {
-    if (bias.first < vocabulary_) options.logit_bias.push_back(bias);
-  }
-  auto sampler = Sampler::Create(options, {}, model_.filters);
-  memory.sampler = sampler.ok() ? std::move(*sampler) : nullptr;
-  memory.distributions = context.distributions;
+  memory.sampler.Begin(context, model_.filters, vocabulary_);
 }
 
 // How many tokens at the beginning of the memory are the same as in `seen`. Those that are known to be are not compared
@@ -182,7 +154,7 @@ void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
     const std::vector<DraftToken>& given = proposal->draft.tokens;
     const size_t length = proposal->history.size() + given.size();
     Memory& memory = MemoryOf(seq);
-    if (!memory.sampler || proposal->draft.size() >= proposal->max_tokens) continue;
+    if (!memory.sampler.ready() || proposal->draft.size() >= proposal->max_tokens) continue;
     Agree(seq, proposal->history);
     Slide(seq, proposal->history.size(), static_cast<size_t>(proposal->max_tokens));
     const auto start = static_cast<size_t>(memory.start);
@@ -209,27 +181,7 @@ void ModelDrafter::ReadHistories(std::span<Proposal*> proposals) {
 bool ModelDrafter::DrawNext(Answer& answer) {
   Proposal& proposal = *answer.proposal;
   Memory& memory = MemoryOf(proposal.seq);
-  const std::span<const float> logits = model_.engine.Logits(answer.row).first(static_cast<size_t>(vocabulary_));
-  const auto position = static_cast<Pos>(proposal.history.size()) + proposal.draft.size();
-  const Token token = memory.sampler->Draw(logits, position);
-  if (token == kNoToken) return false;
-  const bool ends = model_.tokenizer.EndsGeneration(token);
-  if (ends && !memory.distributions) return false;  // a draft need not contain the end of the answer
-  const float confidence =
-      memory.sampler->greedy() ? ProbabilityOfBest(logits, token) : memory.sampler->LastProbability(token);
-  answer.survival *= confidence;
-  if (confidence < proposal.p_min) return false;
-  proposal.draft.tokens.push_back({token, confidence});
-  if (memory.distributions) {
-    auto& all = proposal.draft.distributions;
-    while (all.size() + 1 <
-           proposal.draft.tokens.size()) {  // another drafter's tokens count as proposed with probability 1
-      all.push_back({{proposal.draft.tokens[all.size()].token, 1.0f}});
-    }
-    std::vector<TokenProbability>& distribution = all.emplace_back();
-    for (const Candidate& c : memory.sampler->LastCandidates()) distribution.push_back({c.token, c.probability});
-  }
-  return !ends && answer.survival >= proposal.min_survival && proposal.draft.size() < proposal.max_tokens &&
+  return memory.sampler.Append(model_.engine.Logits(answer.row), model_.tokenizer, proposal, &answer.survival) &&
          static_cast<int>(memory.tokens.size()) < window_;
 }
 

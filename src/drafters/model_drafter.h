@@ -1,22 +1,20 @@
 // ModelDrafter: a small model with the target's vocabulary guesses which tokens the target will generate. (A model with
 // another vocabulary is used through drafters/retokenizing_drafter.h.)
 //
-// It draws with the target's own noise (same seed, same positions), so that at any temperature it draws the target's
-// token as often as the two distributions allow. Its confidence in a token is the probability with which it drew the
-// token. Its memory follows the target's: a prefix that a sequence shares with an earlier request is not read again,
-// and rejected draft tokens are rolled back. All sequences of a step draft in one batch, token by token.
+// It draws with the target's own noise (draft_sampler.h). Its memory follows the target's: a prefix that a sequence
+// shares with an earlier request is not read again, and rejected draft tokens are rolled back. All sequences of a step
+// draft in one batch, token by token.
 //
 // If the draft engine fails there are no drafts, but no request fails: the memory of the sequence is cleared and read
 // again.
 #pragma once
 
-#include <memory>
 #include <vector>
 
+#include "drafters/draft_sampler.h"
 #include "drafters/drafter.h"
 #include "drafters/registry.h"
 #include "engine/batch.h"
-#include "sampling/sampler.h"
 
 namespace outrider {
 
@@ -48,8 +46,7 @@ class ModelDrafter : public Drafter, public HistoryReader {
     Pos start = 0;
     std::vector<Token> tokens;
     size_t agreed = 0;  // how many of them are known to be history
-    std::unique_ptr<Sampler> sampler;
-    bool distributions = false;
+    DraftSampler sampler;
   };
 
   // One proposal while it is being answered.

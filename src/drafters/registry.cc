@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/secrets.h"
+#include "drafters/head_drafter.h"
 #include "drafters/model_drafter.h"
 #include "drafters/ngram_cache.h"
 #include "drafters/ngram_map.h"
@@ -110,8 +111,8 @@ const std::string* DrafterParameters::Find(const std::string& name) {
 
 const std::vector<DrafterKind>& DrafterKinds() {
   static const std::vector<DrafterKind> kinds = {
-      SuffixKind(),   NgramSimpleKind(), NgramMapKKind(), NgramMapK4vKind(),
-      NgramModKind(), NgramCacheKind(),  ModelKind(),
+      SuffixKind(),     NgramSimpleKind(), NgramMapKKind(), NgramMapK4vKind(), NgramModKind(),
+      NgramCacheKind(), ModelKind(),       Eagle3Kind(),    MtpKind(),
   };
   return kinds;
 }

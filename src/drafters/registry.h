@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "drafters/drafter.h"
 #include "engine/engine.h"
+#include "engine/hidden_head.h"
 #include "engine/tokenizer.h"
 #include "sampling/filter.h"
 
@@ -24,6 +25,13 @@ struct DraftModel {
   FilterFactory& filters;
 };
 
+// A head that drafts from the target's hidden states: everything outlives the drafters.
+struct DraftHead {
+  HiddenHead& head;
+  FilterFactory& filters;
+  Token vocabulary;  // token ids below this mean the same to the target and the head
+};
+
 // What drafters are made from. Everything outlives them.
 struct DrafterEnvironment {
   int n_sequences = 0;
@@ -31,6 +39,8 @@ struct DrafterEnvironment {
   const DraftModel* model = nullptr;  // --model-draft; null if there is none
   bool remember = true;               // drafters may use what they learned from earlier requests
   Engine* target = nullptr;           // for drafters that read its hidden states (Engine::ProvideHidden)
+  const DraftHead* eagle3 = nullptr;  // --model-draft, if that is an EAGLE-3 head
+  const DraftHead* mtp = nullptr;     // the head in the target's own file
 };
 
 // A drafter asked for by name: "suffix", "ngram-simple:size_n=8,size_m=16", or "remote:host:8090,other:8090,token=x".

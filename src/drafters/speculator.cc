@@ -48,11 +48,11 @@ class Speculator::Impl : public LookaheadSource {
             options.tuning.policy),
         records(RecordsOf(std::move(drafters), target.info().n_sequences, options.tuning)),
         requests(static_cast<size_t>(target.info().n_sequences)),
-        pace(target.info().n_sequences, options.min_pace, options.tuning.pace),
+        pace(target.info().n_sequences, options.min_pace_beside_others, options.tuning.pace),
         names(NamesOf(records)),
         account({names.begin(), names.end()}, target.info().n_sequences),
         step(target),
-        selection(target.info().n_sequences, options.tuning.asking.min_joint_survival),
+        selection(target.info().n_sequences),
         asking(options, requests, step, curve, policy, selection, account, clock) {
     if (lookahead != nullptr) lookahead->SetLookaheadSource(this);
   }
@@ -251,7 +251,8 @@ void Speculator::ObserveStep(double seconds) {
   if (!impl.step.sequences().empty() && !impl.step.has_others()) impl.LearnFrom(seconds, plain);
 }
 
-// What drafts have to answer for, of a step that took `seconds`: not that the machine was busy with something else.
+// The part of a step's `seconds` that the pace budget charges to drafts. A step may also take long because the machine
+// was busy with something else, so no more is charged than the curve and a switch of shapes explain.
 double Speculator::Impl::ChargedSeconds(double seconds) const {
   const StepLayout& layout = step.layout();
   const double expected = curve.Seconds(layout.parts, step.context());
@@ -277,9 +278,7 @@ void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const bool begun_ahead = lookahead != nullptr && lookahead->LastDecodeWasBegunAhead();
   const bool settled = curve.SwitchSeconds() == 0 ||
                        (step.alike_in_a_row() >= options.tuning.asking.settled_steps && layout.parts.size() == 1);
-  // An engine with lookahead has several copies, and cannot tell how one of them computes several sequences.
-  const bool layout_known = lookahead == nullptr || step.generating() == 1;
-  if (settled && layout_known && !begun_ahead) curve.Observe(layout.parts, step.context(), seconds);
+  if (settled && layout.certain && !begun_ahead) curve.Observe(layout.parts, step.context(), seconds);
   int drafted = 0;
   for (const int rows : draft_rows) drafted += rows;
   policy.Observe(plain, drafted, all_committed, with_drafting);
@@ -311,15 +310,6 @@ const std::vector<DrafterStats>& Speculator::stats(SeqId seq) const {
 
 const CostCurve& Speculator::curve() const {
   return impl_->curve;
-}
-
-std::vector<DraftServerState> Speculator::servers() const {
-  std::vector<DraftServerState> servers;
-  for (const DrafterRecord& record : impl_->records) {
-    if (!record.drafter) continue;  // after Close
-    for (DraftServerState& server : record.drafter->Servers()) servers.push_back(std::move(server));
-  }
-  return servers;
 }
 
 double Speculator::speed_up() const {

@@ -8,6 +8,16 @@
 //   Policy              how many tokens of these drafts a step verifies (spec/policy.h)
 //   SpeculationAccount  counts of drafted and accepted tokens, and times
 //
+// The order of calls. A request: Begin, then steps, then End. A step, with the sequences that decode in it:
+//
+//   Plan, once                 chooses the drafts; draft(seq) returns them
+//     ObserveSave              for each state that was saved before the step was decoded
+//   then for each sequence     Commit, and after it ObserveRestore if tokens had to be taken back by restoring a state
+//   ObserveStep, once          when all are committed
+//
+// End may follow a Commit before ObserveStep. If the step failed, Drop is called for each of its sequences instead, and
+// ObserveStep is not. End may also come between steps (a cancelled request).
+//
 // Belongs to the stepping thread. Pure but for the drafters: time comes from the clock it is given.
 #pragma once
 
@@ -68,8 +78,7 @@ class Speculator {
   const std::vector<DrafterStats>& stats() const;           // by drafter, since the start
   const std::vector<DrafterStats>& stats(SeqId seq) const;  // of the request running in `seq`, or the last one there
   const CostCurve& curve() const;
-  std::vector<DraftServerState> servers() const;  // that drafters ask, in the order of the drafters
-  double speed_up() const;                        // over plain decoding, lately
+  double speed_up() const;           // over plain decoding, lately
   double speed_up(SeqId seq) const;  // of the request running in `seq`, or the last one there; 1 if nothing is known
   uint64_t lookahead_steps() const;  // steps whose rows had been begun before they were asked for
 

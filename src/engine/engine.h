@@ -73,8 +73,9 @@ class Engine {
   // Decode.
   virtual std::span<const float> Logits(int row) = 0;
 
-  // Hidden states are what layers of the model get as their input, for drafters that read the target. From now on rows
-  // may ask for those of `layers` (BatchRow::wants_hidden). kUnsupported if this model or engine cannot give them, or
+  // Hidden states are what layers of the model get as their input, for drafters that read the target; the layer after
+  // the last one stands for the state from which the model's own heads go on. From now on rows may ask for those of
+  // `layers` (BatchRow::wants_hidden). kUnsupported if this model or engine cannot give them, or
   // gives those of other layers already; then nothing changes.
   virtual Status ProvideHidden(std::span<const int> layers) = 0;
 

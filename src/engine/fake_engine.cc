@@ -62,7 +62,7 @@ Status FakeEngine::Decode(const Batch& batch) {
     undoable = std::min(undoable + 1, free_rollback);
     if (row.wants_hidden) {
       Require(!hidden_layers_.empty(), "hidden states were not provided for");
-      hidden_[static_cast<size_t>(i)] = HiddenAfter(memory);
+      hidden_[static_cast<size_t>(i)] = HiddenOf(hidden_layers_, memory);
     }
     if (!row.wants_logits) continue;
     ++outputs;
@@ -124,9 +124,9 @@ std::span<const float> FakeEngine::Hidden(int row) {
   return *hidden_[static_cast<size_t>(row)];
 }
 
-std::vector<float> FakeEngine::HiddenAfter(std::span<const Token> tokens) const {
+std::vector<float> FakeEngine::HiddenOf(std::span<const int> layers, std::span<const Token> tokens) {
   std::vector<float> states;
-  for (const int layer : hidden_layers_) {
+  for (const int layer : layers) {
     uint64_t hash = 0x9e3779b97f4a7c15 * static_cast<uint64_t>(layer + 1);
     for (const Token token : tokens.last(std::min(tokens.size(), kHiddenTokens))) {
       hash = (hash ^ static_cast<uint32_t>(token)) * 0x100000001b3;

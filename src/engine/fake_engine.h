@@ -44,6 +44,9 @@ class FakeEngine : public Engine {
   Result<std::vector<uint8_t>> SaveSequence(SeqId seq) override;
   Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) override;
 
+  // The hidden states of a row at `layers`, after `tokens` (its own at the end).
+  static std::vector<float> HiddenOf(std::span<const int> layers, std::span<const Token> tokens);
+
   // For tests.
   const std::vector<Batch>& batches() const { return batches_; }
   void ForgetBatches() { batches_.clear(); }
@@ -59,7 +62,6 @@ class FakeEngine : public Engine {
   };
 
   int FreeRollback(bool one_sequence) const;
-  std::vector<float> HiddenAfter(std::span<const Token> tokens) const;
 
   const EngineInfo info_;
   const Script script_;

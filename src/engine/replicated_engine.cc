@@ -321,9 +321,11 @@ std::span<const float> ReplicatedEngine::Logits(int row) {
 }
 
 // A replica cannot be asked for its layout while its thread computes. The one that served the last step never does
-// between two steps.
+// between two steps. Another one may serve the next step, and may have to decode missing tokens of each sequence before
+// the step's rows. These change the parts if there are several sequences.
 void ReplicatedEngine::LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
   (serving_ != nullptr ? *serving_ : *replicas_.front()).LayOut(step, layout);
+  layout->certain = step.size() == 1;
 }
 
 Status ReplicatedEngine::ProvideHidden(std::span<const int>) {

@@ -129,6 +129,9 @@ TEST(ReplicatedPaddedEngineTest, AStepIsLaidOutAsTheReplicasComputeIt) {
   ASSERT_TRUE(engine.Decode(Rows(engine, {7, 8, 9}, 1)).ok());
   engine.LayOut(step, &layout);
   EXPECT_EQ(layout.parts, std::vector<int>({4, 4, 4}));
+  EXPECT_FALSE(layout.certain) << "the next replica may miss tokens of either sequence";
+  engine.LayOut(std::span(step).first(1), &layout);
+  EXPECT_TRUE(layout.certain);
 }
 
 TEST_F(ReplicatedEngineTest, WhatComesNextIsBegunBeforeTheStepIsOver) {

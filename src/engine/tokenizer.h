@@ -11,6 +11,12 @@ namespace outrider {
 
 enum class SpecialTokens { kAsText, kParse };  // whether "<|im_start|>" in a text is ordinary text or one control token
 
+// The tokens by which a model that was trained to fill gaps in files knows their parts; kNoToken = it has none.
+struct InfillTokens {
+  Token prefix = kNoToken, suffix = kNoToken, middle = kNoToken;
+  Token repository = kNoToken, file = kNoToken;  // before their names
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -28,6 +34,15 @@ class Tokenizer {
   virtual bool EndsGeneration(Token token) const = 0;
   virtual Token bos() const = 0;  // kNoToken if the vocabulary has none
   virtual Token eos() const = 0;
+  virtual bool adds_bos() const { return bos() != kNoToken; }  // whether texts begin with bos()
+  virtual InfillTokens infill() const { return {}; }
+
+  // A query and a document, as models that rank documents want to read them.
+  virtual std::vector<Token> JoinForRanking(const std::vector<Token>& query, const std::vector<Token>& document) const {
+    std::vector<Token> joined = query;
+    joined.insert(joined.end(), document.begin(), document.end());
+    return joined;
+  }
 
   // Equal for vocabularies with the same tokens in the same order; how a draft is recognised as matching its target.
   virtual uint64_t fingerprint() const = 0;
@@ -35,6 +50,13 @@ class Tokenizer {
   // No token stands for more bytes of a text, so that a text's size says how many tokens it has at least. 0 = not
   // known.
   virtual size_t max_token_bytes() const { return 0; }
+
+  // How many tokens a text of so many bytes has at least, which is known before it is tokenised: that takes long for
+  // long texts.
+  size_t FewestTokens(size_t bytes) const {
+    const size_t longest = max_token_bytes();
+    return longest == 0 ? 0 : (bytes + longest - 1) / longest;
+  }
 
   bool Contains(Token token) const { return token >= 0 && token < vocabulary_size(); }
 };

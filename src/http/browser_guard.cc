@@ -8,6 +8,8 @@
 namespace outrider {
 namespace {
 
+constexpr const char* kLocal = "localhost";  // llama.cpp's word for all pages of this machine
+
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -59,7 +61,8 @@ BrowserPolicy Normalised(BrowserPolicy policy) {
 BrowserGuard::BrowserGuard(BrowserPolicy policy)
     : policy_(Normalised(std::move(policy))),
       any_host_(Contains(policy_.allowed_hosts, "*")),
-      any_origin_(Contains(policy_.cors_origins, "*")) {}
+      any_origin_(Contains(policy_.cors_origins, "*")),
+      local_origins_(Contains(policy_.cors_origins, kLocal)) {}
 
 bool BrowserGuard::IsOurHost(std::string_view host_and_port) const {
   if (any_host_ || host_and_port.empty()) return true;  // browsers always send it
@@ -69,11 +72,19 @@ bool BrowserGuard::IsOurHost(std::string_view host_and_port) const {
          Contains(policy_.allowed_hosts, host);
 }
 
+bool BrowserGuard::IsAllowed(const std::string& origin) const {
+  if (Contains(policy_.cors_origins, origin)) return true;
+  const size_t scheme = origin.find("://");
+  if (!local_origins_ || scheme == std::string::npos) return false;
+  const std::string host = HostOf(std::string_view(origin).substr(scheme + 3));
+  return host == "localhost" || host == "127.0.0.1" || host == "::1";
+}
+
 bool BrowserGuard::MayCall(const RequestSource& source) const {
   if (any_origin_) return true;
   if (!source.origin.empty()) {
     const std::string origin = Lower(source.origin);
-    if (Contains(policy_.cors_origins, origin)) return true;
+    if (IsAllowed(origin)) return true;
     const std::string host = Lower(source.host);
     return !host.empty() && (origin == "http://" + host || origin == "https://" + host);
   }
@@ -102,7 +113,7 @@ std::optional<Refusal> BrowserGuard::Check(const RequestSource& source) const {
 
 std::string BrowserGuard::AllowedOrigin(std::string_view origin) const {
   if (any_origin_) return "*";
-  return !origin.empty() && Contains(policy_.cors_origins, Lower(origin)) ? std::string(origin) : "";
+  return !origin.empty() && IsAllowed(Lower(origin)) ? std::string(origin) : "";
 }
 
 }  // namespace outrider

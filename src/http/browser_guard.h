@@ -23,7 +23,8 @@ namespace outrider {
 struct BrowserPolicy {
   std::string listen_host = {};                 // what the server listens on: a name or an address
   std::vector<std::string> allowed_hosts = {};  // more names by which it is called, without port; "*" = any
-  std::vector<std::string> cors_origins = {};   // "https://example.org"; "*" = any page may call
+  std::vector<std::string> cors_origins = {};   // "https://example.org"; "localhost" = pages of this machine, at any
+                                                // port; "*" = any page may call
 };
 
 // The headers that tell where a request comes from; "" = not there.
@@ -50,9 +51,10 @@ class BrowserGuard {
  private:
   bool IsOurHost(std::string_view host_and_port) const;
   bool MayCall(const RequestSource& source) const;
+  bool IsAllowed(const std::string& origin) const;  // in lower case
 
   const BrowserPolicy policy_;
-  const bool any_host_, any_origin_;
+  const bool any_host_, any_origin_, local_origins_;
 };
 
 }  // namespace outrider

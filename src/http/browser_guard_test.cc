@@ -61,6 +61,18 @@ TEST(BrowserGuardTest, OriginsThatMayCall) {
   EXPECT_EQ(BrowserGuard({.cors_origins = {"*"}}).AllowedOrigin("https://anybody.example"), "*");
 }
 
+TEST(BrowserGuardTest, PagesOfThisMachineMayBeAllowedAsLlamaCppSaysIt) {
+  const BrowserGuard guard({.cors_origins = {"localhost"}});
+  for (const char* origin : {"http://localhost", "http://localhost:8080", "http://127.0.0.1:3000", "http://[::1]:3000",
+                             "https://LOCALHOST:1"}) {
+    EXPECT_EQ(guard.AllowedOrigin(origin), origin);
+  }
+  for (const char* origin : {"http://web.mydomain.fr", "http://notlocalhost", "http://localhost.evil.com", "null", "",
+                             "http://127.0.0.1.evil.com", "http://evil.com/localhost", "http://localhost@evil.com"}) {
+    EXPECT_EQ(guard.AllowedOrigin(origin), "") << origin;
+  }
+}
+
 TEST(BrowserGuardTest, WhatForeignPagesEmbed) {
   const BrowserGuard guard({});
   RequestSource source{.method = "GET", .host = "localhost", .fetch_site = "cross-site", .fetch_mode = "no-cors"};

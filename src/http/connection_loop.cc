@@ -232,7 +232,8 @@ bool ConnectionLoop::MakeRoom(const std::string* group) {
   if (least == nullptr) return false;
   if (least->phase == Connection::Phase::kReading && least->reader->began()) {
     Refuse(*least, 503,
-           Unavailable("the server needs this connection for another one; send the whole request at once"));
+           Unavailable("there were too many connections, and this one had been sending its request for longest; send "
+                       "the whole request at once"));
   }
   Close(*least);
   return true;
@@ -305,7 +306,7 @@ void ConnectionLoop::KeepWithinBuffer() {
     }
     if (oldest == nullptr) return;
     Refuse(*oldest, 503,
-           Unavailable("the server holds as many bytes of unfinished requests as it may (--max-buffered)"));
+           Unavailable("requests that have not arrived completely hold too many bytes (limit: --max-buffered)"));
   }
 }
 

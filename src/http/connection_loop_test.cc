@@ -1,5 +1,5 @@
 // The loop over real sockets, with an answer that echoes what it was asked. What httplib makes of requests is tested in
-// guarded_server_test.cc and server_test.cc; here: who is read, who is dropped when, and who is answered meanwhile.
+// exchange_stream_test.cc and server_test.cc; here: who is read, who is dropped when, and who is answered meanwhile.
 #include "http/connection_loop.h"
 
 #include <gtest/gtest.h>
@@ -251,7 +251,9 @@ TEST(ConnectionLoopTest, ANewConnectionDisplacesTheSlowest) {
     EchoServer server(limits);
     Socket oldest(server.port()), second(server.port()), idle(server.port()), busy(server.port());
     ASSERT_TRUE(oldest.Send("GET /oldest HT"));
-    std::this_thread::sleep_for(milliseconds(20));
+    // The loop has read this before it reads what is sent after an answer to a later request.
+    ASSERT_TRUE(busy.Send(Get("/first")));
+    ASSERT_TRUE(busy.ReadUntil("GET /first 0\n"));
     ASSERT_TRUE(second.Send("GET /second HT"));
     ASSERT_TRUE(busy.Send(Get("/wait")));
     ASSERT_TRUE(Eventually([&] { return server.waiting() == 1; }));

@@ -3,7 +3,6 @@
 #include <new>
 #include <string>
 
-#include "api/messages.h"
 #include "api/protocol.h"
 #include "base/log.h"
 
@@ -21,12 +20,12 @@ void SendResult(const Request& request, Response& response, const Result<Json>& 
   result.ok() ? SendJson(response, *result) : SendError(request, response, result.status());
 }
 
-Json ErrorJson(std::string_view path, const Status& error) {
-  return path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error);
+Json ErrorJson(std::string_view path, const Status& error, int status) {
+  return path.starts_with("/v1/messages") ? AnthropicError(error) : OpenAiError(error, status);
 }
 
 void SendError(const Request& request, Response& response, const Status& error, int status) {
-  SendJson(response, ErrorJson(request.path, error), status);
+  SendJson(response, ErrorJson(request.path, error, status), status);
 }
 
 void SendError(const Request& request, Response& response, const Status& error) {

@@ -14,7 +14,7 @@ namespace outrider {
 void SendJson(httplib::Response& response, const Json& body, int status = 200);
 void SendResult(const httplib::Request& request, httplib::Response& response, const Result<Json>& result);
 
-Json ErrorJson(std::string_view path, const Status& error);
+Json ErrorJson(std::string_view path, const Status& error, int status = 0);
 void SendError(const httplib::Request& request, httplib::Response& response, const Status& error, int status);
 void SendError(const httplib::Request& request, httplib::Response& response, const Status& error);
 

@@ -70,9 +70,13 @@ PageRoutes::PageRoutes(bool enabled, Services services)
 
 std::string PageRoutes::MakeSnapshot() const {
   Scheduler& scheduler = services_.scheduler;
-  const StepCosts costs = scheduler.Costs();
-  return DumpJson(
-      LiveJson(scheduler.Stats(), scheduler.Slots(), costs, ReadMemoryUse(), services_.api, services_.info));
+  LiveState state;
+  state.costs = scheduler.Costs();
+  state.stats = scheduler.Stats();
+  state.slots = scheduler.Slots();
+  if (services_.draft_servers) state.draft_servers = services_.draft_servers();
+  state.memory = ReadMemoryUse();
+  return DumpJson(LiveJson(state, services_.api, services_.info));
 }
 
 void PageRoutes::AddTo(const AddGet& get, std::string welcome) {

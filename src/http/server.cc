@@ -8,16 +8,18 @@
 #include <map>
 
 #include "api/answer_limit.h"
+#include "api/embeddings.h"
 #include "api/fields.h"
-#include "api/messages.h"
 #include "base/discard_json.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/browser_guard.h"
+#include "http/cors.h"
 #include "http/entry.h"
 #include "http/generation_answer.h"
 #include "http/guarded_server.h"
 #include "http/json_answer.h"
+#include "http/json_routes.h"
 #include "http/key_limits.h"
 #include "http/page_routes.h"
 #include "http/preparation_lane.h"
@@ -132,7 +134,7 @@ struct HttpServer::Impl {
     Admission admission{std::shared_ptr<void>(nullptr, [this](void*) { --generating; }), nullptr};
     if (++generating > std::min(options.max_generations, kMaxGenerations)) {
       SendLimit(request, response, RetryAfter(),
-                {StatusCode::kResourceExhausted, "as many requests run or wait as may (--queue)"});
+                {StatusCode::kResourceExhausted, "too many requests are running or waiting (limit: --queue)"});
       return std::nullopt;
     }
     if (request.is_connection_closed()) return std::nullopt;  // nothing is computed for a client that is gone
@@ -143,16 +145,33 @@ struct HttpServer::Impl {
     return admission;
   }
 
-  Result<AcceptedGeneration> Submit(const Request& request, ParseRequest parse) {
+  Result<AcceptedRequest> Submit(const Request& request, ParseRequest parse, std::shared_ptr<KeyLimiter::Lease> lease) {
     auto body = ParseBody(request);
     const DiscardedJson discarded(&body);
     if (!body.ok()) return body.status();
     auto parsed = parse(*body, OwnerOf(request), services.api);
     if (!parsed.ok()) return parsed.status();
     if (Status status = LimitWholeAnswer(services.api, &*parsed); !status.ok()) return status;
-    auto generation = services.scheduler.Submit(std::move(parsed->generation));
+
+    AcceptedRequest accepted{{}, std::move(parsed->writer), parsed->stream};
+    Status status = SubmitChoice(std::move(parsed->generation), std::move(lease), &accepted.choices);
+    for (GenerationRequest& other : parsed->more) {
+      if (!status.ok()) break;
+      std::shared_ptr<KeyLimiter::Lease> another;
+      const auto hit = key_limiter.Begin(KeyOf(request), &another);
+      status = hit ? hit->status : SubmitChoice(std::move(other), std::move(another), &accepted.choices);
+    }
+    if (status.ok()) return accepted;
+    for (const RunningChoice& choice : accepted.choices) choice.generation->Cancel();
+    return status;
+  }
+
+  Status SubmitChoice(GenerationRequest request, std::shared_ptr<KeyLimiter::Lease> lease,
+                      std::vector<RunningChoice>* choices) {
+    auto generation = services.scheduler.Submit(std::move(request));
     if (!generation.ok()) return generation.status();
-    return AcceptedGeneration{std::move(*generation), std::move(parsed->writer), parsed->stream};
+    choices->push_back({std::move(*generation), std::move(lease)});
+    return {};
   }
 
   // An endpoint that generates.
@@ -160,9 +179,9 @@ struct HttpServer::Impl {
     Post(path, [this, parse](const Request& request, Response& response) {
       auto admission = Admit(request, response);
       if (!admission) return;
-      std::optional<AcceptedGeneration> accepted;
+      std::optional<AcceptedRequest> accepted;
       Prepare(request, response, [&] {
-        auto submitted = Submit(request, parse);
+        auto submitted = Submit(request, parse, std::move(admission->lease));
         if (submitted.ok()) {
           accepted = std::move(*submitted);
         } else if (submitted.status().code() == StatusCode::kResourceExhausted) {
@@ -172,25 +191,27 @@ struct HttpServer::Impl {
         }
       });
       if (!accepted) return;
-      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(accepted->generation), std::move(accepted->writer),
-                                                      std::move(admission->lease), std::move(admission->counted)),
+      AnswerWith(std::make_shared<AnsweredGeneration>(std::move(accepted->choices), std::move(accepted->writer),
+                                                      std::move(admission->counted)),
                  accepted->stream, request, response,
                  [&](const Status& error) { SendError(request, response, error); });
     });
   }
 
-  Result<EmbeddingRequest> ReadEmbeddings(const Request& request) const {
+  Result<EmbeddingRequest> ReadEmbeddings(const Request& request, ParseEmbeddingRequest parse) const {
     auto body = ParseBody(request);
     const DiscardedJson discarded(&body);
     if (!body.ok()) return body.status();
-    return ReadEmbeddingRequest(*body, services.api, *services.embedder);
+    return parse(*body, services.api, *services.embedder);
   }
 
   // Embeddings are admitted as generations are, and end like them: when the client goes away or their time is up.
-  void PostEmbeddings(const std::string& path) {
-    Post(path, [this](const Request& request, Response& response) {
+  void PostEmbeddings(const std::string& path, ParseEmbeddingRequest parse) {
+    Post(path, [this, parse](const Request& request, Response& response) {
       if (services.embedder == nullptr) {
-        return SendError(request, response, Unsupported("start the server with --embeddings to get embeddings"));
+        return SendError(request, response,
+                         Unsupported("start the server with --embeddings to get embeddings, or with --reranking and a "
+                                     "model that ranks documents to rank them"));
       }
       const auto admission = Admit(request, response);
       if (!admission) return;
@@ -203,11 +224,11 @@ struct HttpServer::Impl {
       };
       std::optional<EmbeddingRequest> inputs;
       Prepare(request, response, [&] {
-        auto read = ReadEmbeddings(request);
+        auto read = ReadEmbeddings(request, parse);
         read.ok() ? void(inputs = std::move(*read)) : SendError(request, response, read.status());
       });
       if (!inputs) return;
-      SendResult(request, response, EmbeddingsJson(*inputs, services.api, *services.embedder, before_each));
+      SendResult(request, response, AnswerEmbeddings(*inputs, *services.embedder, before_each));
     });
   }
 
@@ -226,7 +247,6 @@ struct HttpServer::Impl {
   }
 
   void AddRoutes() {
-    const ApiContext& api = services.api;
     page.AddTo([this](const std::string& path, httplib::Server::Handler handler) { Get(path, std::move(handler)); },
                kWelcome);
     for (const char* path : {"/health", "/v1/health"}) {
@@ -243,6 +263,7 @@ struct HttpServer::Impl {
       SendJson(response, SlotsJson(services.scheduler.Slots(), services.api));
     });
     Get("/metrics", [this](const Request&, Response& response) {
+      response.set_header("Process-Start-Time-Unix", std::to_string(services.api.start_time));
       response.set_content(MetricsText(services.scheduler.Stats()), kMetricsContentType);
     });
 
@@ -252,11 +273,11 @@ struct HttpServer::Impl {
     PostGenerate("/v1/messages", ParseMessages);
     for (const char* path : {"/completion", "/completions"}) PostGenerate(path, ParseLlamaCompletion);
 
-    PostJson("/tokenize", [&api](const Json& body) { return TokenizeJson(body, api); });
-    PostJson("/detokenize", [&api](const Json& body) { return DetokenizeJson(body, api); });
-    PostJson("/apply-template", [&api](const Json& body) { return ApplyTemplateJson(body, api); });
-    PostJson("/v1/messages/count_tokens", [&api](const Json& body) { return CountMessageTokens(body, api); });
-    for (const char* path : {"/v1/embeddings", "/embeddings"}) PostEmbeddings(path);
+    for (const char* path : {"/infill", "/v1/infill"}) PostGenerate(path, ParseInfill);
+    for (JsonRoute& route : JsonRoutes(services.api)) PostJson(route.path, std::move(route.answer));
+    PostEmbeddings("/v1/embeddings", ParseEmbeddings);
+    for (const char* path : {"/embeddings", "/embedding"}) PostEmbeddings(path, ParseLlamaEmbeddings);
+    for (const char* path : {"/v1/rerank", "/v1/reranking", "/rerank", "/reranking"}) PostEmbeddings(path, ParseRerank);
     Post("/slots/:id", [this](const Request& request, Response& response) {
       if (const ApiKey* key = KeyOf(request); options.api_keys.required() && (key == nullptr || !key->admin)) {
         return SendError(request, response,
@@ -291,33 +312,16 @@ struct HttpServer::Impl {
         401, Status(StatusCode::kUnauthenticated, "a valid API key is needed: send it as 'Authorization: Bearer KEY'")};
   }
 
-  // What browsers ask for before they let a page of another origin call.
-  static void AnswerPreflight(const Request& request, Response& response) {
-    const std::string asked = request.get_header_value("Access-Control-Request-Headers");
-    response.status = 204;
-    response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    response.set_header("Access-Control-Allow-Headers",
-                        asked.empty() ? "Authorization, Content-Type, x-api-key, anthropic-version" : asked);
-    response.set_header("Access-Control-Max-Age", "600");
-    if (request.has_header("Access-Control-Request-Private-Network"))
-      response.set_header("Access-Control-Allow-Private-Network", "true");
-  }
-
   // True if the request has been answered.
   bool Guard(const Request& request, Response& response) {
     const Entry entry = EntryOf(request);
-    const std::string allowed_origin = browser_guard.AllowedOrigin(entry.source.origin);
-    if (!allowed_origin.empty()) {
-      response.set_header("Access-Control-Allow-Origin", allowed_origin);
-      response.set_header("Access-Control-Expose-Headers", "Retry-After");
-      if (allowed_origin != "*") response.set_header("Vary", "Origin");
-    }
+    const bool may_read = AllowOrigin(browser_guard.AllowedOrigin(entry.source.origin), response);
     if (const auto refusal = Check(entry)) {
       if (refusal->http_status == 401) response.set_header("WWW-Authenticate", "Bearer");
       SendError(request, response, refusal->status, refusal->http_status);
       return true;
     }
-    if (request.method == "OPTIONS" && !allowed_origin.empty()) {
+    if (request.method == "OPTIONS" && may_read) {
       AnswerPreflight(request, response);
       return true;
     }

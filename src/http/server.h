@@ -9,11 +9,13 @@
 // limits.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "api/info.h"
+#include "api/live.h"
 #include "api/protocol.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -47,12 +49,13 @@ struct HttpOptions {
   Duration max_embedding_time = Duration::max();  // of a request for embeddings, waiting included
 };
 
-// What the endpoints work on. Everything outlives the server; `embedder` may be null.
+// What the endpoints work on. Everything outlives the server; `embedder` and `draft_servers` may be null.
 struct Services {
   const ApiContext& api;
   const ServerInfo& info;
   Scheduler& scheduler;
   Embedder* embedder;
+  std::function<std::vector<DraftServerState>()> draft_servers = nullptr;  // thread-safe
 };
 
 class HttpServer {

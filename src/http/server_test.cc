@@ -99,6 +99,10 @@ TEST(HttpServerTest, EveryPathLeadsSomewhere) {
       {"/completions", Completion(3)},
       {"/tokenize", R"({"content": "Hi"})"},
       {"/detokenize", R"({"tokens": [72, 105]})"},
+      {"/v1/chat/completions/input_tokens", "{" + messages},
+      {"/chat/completions/input_tokens", "{" + messages},
+      {"/v1/responses/input_tokens", R"({"input": "Hi"})"},
+      {"/responses/input_tokens", R"({"input": "Hi"})"},
       {"/apply-template", R"({"messages": [{"role": "user", "content": "Hi"}]})"},
       {"/slots/1?action=erase", ""},
   };
@@ -204,6 +208,81 @@ TEST(HttpServerTest, ErrorsHaveTheShapeOfTheProtocol) {
   }
   const auto field = server.Post("/completion", R"({"prompt": "Hi", "n_predict": "lots"})");
   EXPECT_EQ(Json::parse(field->body)["error"]["param"], "n_predict");
+}
+
+TEST(HttpServerTest, InfillAndRerankNeedAModelForThem) {
+  const RunningServer server;
+  const auto infill = server.Post("/infill", R"({"input_prefix": "a", "input_suffix": "b"})");
+  EXPECT_EQ(infill->status, 501) << infill->body;
+  for (const char* path : {"/rerank", "/reranking", "/v1/rerank", "/v1/reranking"}) {
+    const auto answer = server.Post(path, R"({"query": "a", "documents": ["b"]})");
+    EXPECT_EQ(answer->status, 501) << path;
+    EXPECT_NE(answer->body.find("--reranking"), std::string::npos) << answer->body;
+  }
+}
+
+TEST(HttpServerTest, APromptThatDoesNotFitIsToldInBothSizes) {
+  const RunningServer server;
+  const auto answer = server.Post("/completion", Json{{"prompt", std::string(2000, 'x')}}.dump());
+  EXPECT_EQ(answer->status, 400);
+  const Json error = Json::parse(answer->body)["error"];
+  EXPECT_EQ(error["type"], "exceed_context_size_error");
+  EXPECT_EQ(error["n_prompt_tokens"], 2001);
+  EXPECT_GT(error["n_ctx"], 0);
+  EXPECT_NE(error["message"].get<std::string>().find("exceeds the available context size"), std::string::npos);
+}
+
+TEST(HttpServerTest, ErrorCodesAreTheStatusOfTheAnswer) {
+  const RunningServer server;
+  EXPECT_EQ(Json::parse(server.Get("/nowhere")->body)["error"]["code"], 404);
+  EXPECT_EQ(Json::parse(server.Post("/health", "{}")->body)["error"]["code"], 405);
+  EXPECT_EQ(Json::parse(server.Post("/completion", "{")->body)["error"]["code"], 400);
+}
+
+// --- Several choices
+
+TEST(HttpServerTest, ChoicesAreAnsweredTogether) {
+  const RunningServer server;
+  const std::string body = R"({"prompt": ["a", "M"], "max_tokens": 4, "temperature": 0, "n": 2)";
+  const Json answer = Json::parse(server.Post("/v1/completions", body + "}")->body);
+  ASSERT_EQ(answer["choices"].size(), 4u) << "more than there are slots";
+  EXPECT_EQ(answer["choices"][0]["text"], "bcde");
+  EXPECT_EQ(answer["choices"][1]["text"], "bcde");
+  EXPECT_EQ(answer["choices"][3]["text"], "abcd");
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 16);
+  const auto streamed = server.Post("/v1/completions", body + R"(, "stream": true})");
+  std::string texts[4];
+  for (const Json& event : DataEvents(streamed->body)) {
+    if (event.is_object()) texts[event["choices"][0]["index"].get<size_t>()] += event["choices"][0]["text"];
+  }
+  EXPECT_EQ(texts[0] + texts[1] + texts[2] + texts[3], "bcdebcdeabcdabcd");
+  EXPECT_TRUE(streamed->body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST(HttpServerTest, ChoicesThatTheQueueCannotHoldAreRefusedTogether) {
+  SchedulerOptions scheduling;
+  scheduling.max_queue = 1;
+  RunningServer server({}, 2, scheduling);
+  server.house.gate.Close();
+  const auto refused = server.Post("/v1/completions", R"({"prompt": "a", "max_tokens": 4, "n": 6})");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 429);
+  server.house.gate.Open();
+  EXPECT_TRUE(Eventually([&] {
+    const auto answer = server.Post("/v1/completions", R"({"prompt": "a", "max_tokens": 4})");
+    return answer->status == 200 && Json::parse(answer->body)["choices"][0]["text"] == "bcde";
+  })) << "those that were submitted are gone";
+}
+
+TEST(HttpServerTest, EachChoiceCountsAgainstTheLimitsOfAKey) {
+  HttpOptions options;
+  ApiKey key = PlainKey("key");
+  key.limits.slots = 2;
+  options.api_keys = ApiKeys({key});
+  const RunningServer server(options);
+  const httplib::Headers headers = {{"Authorization", "Bearer key"}};
+  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt": "a", "max_tokens": 2, "n": 2})", headers)->status, 200);
+  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt": "a", "max_tokens": 2, "n": 3})", headers)->status, 429);
 }
 
 TEST(HttpServerTest, EmbeddingsNeedAFlag) {
@@ -326,7 +405,7 @@ TEST(HttpServerTest, OtherOriginsMayCallWhereThatIsAllowed) {
   options.api_keys = ApiKeys({PlainKey("secret")});
   const RunningServer open(options);
   const auto answer = open.Client().Options("/v1/chat/completions", asking);
-  EXPECT_EQ(answer->status, 204) << "a preflight carries no key";
+  EXPECT_EQ(answer->status, 200) << "a preflight carries no key";
   EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Origin"), "https://example.org");
   EXPECT_EQ(answer->get_header_value("Vary"), "Origin");
   EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Headers"), "authorization,x-stainless-lang");
@@ -610,7 +689,7 @@ TEST(HttpServerTest, OneConnectionForManyRequests) {
                           PostRequest("/completion", Completion(6))));
   EXPECT_TRUE(client.ReadToEnd());
   const std::string& all = client.received();
-  const size_t first = all.find("\"content\":\"ab\""), head = all.find("Content-Length: 16"),
+  const size_t first = all.find("\"content\":\"ab\""), head = all.find("Content-Length: 16\r\n"),
                stream = all.find("text/event-stream"), error = all.find("HTTP/1.1 404");
   EXPECT_LT(first, head) << all;
   EXPECT_LT(head, stream) << all;
@@ -672,7 +751,7 @@ TEST(HttpServerTest, AFullQueueIs429AndTheWaitingOneIsServed) {
   const int retry_after = std::stoi("0" + refused->get_header_value("Retry-After"));
   EXPECT_GE(retry_after, 1);
   EXPECT_LE(retry_after, 60);
-  EXPECT_EQ(Json::parse(refused->body)["error"]["code"], "rate_limit_exceeded");
+  EXPECT_EQ(Json::parse(refused->body)["error"]["code"], 429);
   EXPECT_FALSE(server.Post("/tokenize", R"({"content": "x"})")->has_header("Retry-After"));
 
   server.house.gate.Open();

@@ -1,5 +1,7 @@
 // DraftNetwork: the draft servers, as the remote drafter sees them. No call blocks (except Wait) and none throws: a
 // server that cannot be reached, or a stream that broke, just delivers no messages.
+//
+// The drafter's thread calls. Servers() may be called from any thread at the same time: the dashboard asks it.
 #pragma once
 
 #include <memory>
@@ -7,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "drafters/drafter.h"
 #include "remote/draft.pb.h"
+#include "spec/draft_server_state.h"
 
 namespace outrider {
 
@@ -39,8 +41,11 @@ class DraftNetwork {
   // Opens a stream to the usable server with the fewest of our streams; null if there is none at the moment.
   virtual std::unique_ptr<DraftStream> Connect() = 0;
 
-  // The servers and their states, without the times of their answers, which the network does not know.
-  virtual std::vector<DraftServerState> Servers() { return {}; }
+  // The servers and their states.
+  virtual std::vector<DraftServerState> Servers() = 0;
+
+  // The mean time of an answer is `seconds` now. Only the drafter can measure it, and only over all servers.
+  virtual void SetAnswerSeconds(double seconds) = 0;
 };
 
 }  // namespace outrider

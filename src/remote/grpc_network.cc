@@ -318,13 +318,18 @@ class GrpcNetwork : public DraftNetwork {
   std::vector<DraftServerState> Servers() override {
     const TimePoint now = Clock::Real().Now();
     std::vector<DraftServerState> servers;
-    for (const auto& host : hosts_) servers.push_back({host->address(), host->Usable(now), host->streams()});
+    for (const auto& host : hosts_) {
+      servers.push_back({host->address(), host->Usable(now), host->streams(), answer_seconds_});
+    }
     return servers;
   }
+
+  void SetAnswerSeconds(double seconds) override { answer_seconds_ = seconds; }
 
  private:
   const std::vector<std::shared_ptr<DraftHost>> hosts_;
   const std::string token_;
+  std::atomic<double> answer_seconds_ = 0;
   const ConnectionKeeper keeper_;
 };
 

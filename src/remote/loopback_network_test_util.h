@@ -30,6 +30,9 @@ class LoopbackNetwork : public DraftNetwork {
     return std::make_unique<Stream>(wire, *this);
   }
 
+  std::vector<DraftServerState> Servers() override { return {{"loopback", reachable, 0, answer_seconds_}}; }
+  void SetAnswerSeconds(double seconds) override { answer_seconds_ = seconds; }
+
   // One millisecond passes: messages arrive, and the batcher computes one batch.
   void Pass() {
     ++now_;
@@ -117,6 +120,7 @@ class LoopbackNetwork : public DraftNetwork {
   std::function<int()> delay_;
   std::vector<std::shared_ptr<Wire>> wires_;
   StreamId last_id_ = 0;
+  double answer_seconds_ = 0;
   int now_ = 0;
 };
 

@@ -30,14 +30,16 @@ void WriteSampling(const SamplingOptions& options, draft::v1::Sampling* message)
 
 constexpr int kMaxMessagesPerPoll = 32;
 
-// Tokens that the server has drafted itself need not be committed at once. They are committed when there are
-// kCommitAfter of them, or when fewer than kMinAhead tokens of the draft are left after them.
+// While the target accepts the server's own tokens, the server goes on by itself and need not be told at once. A commit
+// is sent when kCommitAfter tokens were accepted since the last one, or when fewer than kMinAhead tokens of the draft
+// are left to be proposed.
 constexpr size_t kCommitAfter = 8, kMinAhead = 12;
 
-// A server that owes an answer and is silent for longer than this hangs, although its connection may still answer
-// pings. It may read the tokens of a context first, for which the slowest useful machine takes kReadingTime each,
-// beside other streams' contexts. Too short costs a busy server its streams (it reads on where it was when they come
-// back), too long leaves a request without drafts.
+// If a server owes an answer and sends nothing for kMaxSilence, it hangs, although its connection may still answer
+// pings. If it has to read a context before it can answer, kReadingTime for each token is added: the slowest useful
+// machine needs that much while it also reads the contexts of other streams. With a shorter limit a busy server would
+// lose its streams (when they come back, it reads on where it was); with a longer one, requests would be without drafts
+// for longer.
 constexpr Duration kMaxSilence = std::chrono::seconds(10);
 constexpr Duration kReadingTime = std::chrono::milliseconds(10);
 
@@ -53,7 +55,7 @@ void RemoteDrafter::AnswerTime::Observe(double seconds) {
   mean += (seconds - mean) / 8;
 }
 
-RemoteDrafter::RemoteDrafter(std::unique_ptr<DraftNetwork> network, const Tokenizer& target, int n_sequences,
+RemoteDrafter::RemoteDrafter(std::shared_ptr<DraftNetwork> network, const Tokenizer& target, int n_sequences,
                              const RemoteDrafterOptions& options, const Clock& clock)
     : Drafter({.name = "remote", .draws = true, .drafts_ahead = true}),
       network_(std::move(network)),
@@ -115,7 +117,7 @@ Status RemoteDrafter::ReadMessages(RemoteSequence& s, std::span<const Token> his
     if (s.ready) {
       if (Status status = s.draft->Receive(to_client_, s.sent_length); !status.ok()) return status;
       if (s.awaited_base == to_client_.base()) {
-        answer_time_.Observe(Milliseconds(arrived - s.asked_at) / 1000);
+        ObserveAnswer(Milliseconds(arrived - s.asked_at) / 1000);
         s.awaited_base.reset();
       }
       continue;
@@ -154,8 +156,9 @@ void RemoteDrafter::SendCommit(RemoteSequence& s, std::span<const Token> history
   for (const Token token : sent) to_server_.add_tokens(static_cast<uint32_t>(token));
   s.stream->Send(to_server_);
   s.sent_length += kept + sent.size();
-  // The draft that was awaited did not arrive before the next commit: it takes at least so long.
-  if (s.awaited_base) answer_time_.Observe(std::max(answer_time_.mean, Milliseconds(clock_.Now() - s.asked_at) / 1000));
+  // A draft was awaited and has not arrived before this commit. So an answer takes at least the time since the
+  // question.
+  if (s.awaited_base) ObserveAnswer(std::max(answer_time_.mean, Milliseconds(clock_.Now() - s.asked_at) / 1000));
   s.awaited_base.reset();
   if (s.draft->ahead() > 0) return;
   s.awaited_base = s.sent_length;
@@ -168,6 +171,11 @@ void RemoteDrafter::ExpectAnswer(RemoteSequence& s, size_t tokens) {
   if (s.silent_since) return;
   s.silent_since = clock_.Now();
   s.unread = tokens;
+}
+
+void RemoteDrafter::ObserveAnswer(double seconds) {
+  answer_time_.Observe(seconds);
+  network_->SetAnswerSeconds(answer_time_.mean);
 }
 
 // An error if the server hangs.
@@ -221,13 +229,6 @@ void RemoteDrafter::End(SeqId seq, std::span<const Token>, bool) {
   RemoteSequence& s = Of(seq);
   s.stream.reset();
   s.active = false;
-}
-
-std::vector<DraftServerState> RemoteDrafter::Servers() {
-  std::vector<DraftServerState> servers = network_->Servers();
-  // The time is measured over all servers: which of them answered is not known here.
-  for (DraftServerState& server : servers) server.answer_seconds = answer_time_.known ? answer_time_.mean : 0;
-  return servers;
 }
 
 }  // namespace outrider

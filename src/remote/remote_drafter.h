@@ -30,14 +30,13 @@ struct RemoteDrafterOptions {
 
 class RemoteDrafter : public Drafter {
  public:
-  RemoteDrafter(std::unique_ptr<DraftNetwork> network, const Tokenizer& target, int n_sequences,
+  RemoteDrafter(std::shared_ptr<DraftNetwork> network, const Tokenizer& target, int n_sequences,
                 const RemoteDrafterOptions& options, const Clock& clock = Clock::Real());
 
   void Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) override;
   void Commit(SeqId seq, const CommittedStep& step) override;
   void Propose(std::span<Proposal*> proposals) override;
   void End(SeqId seq, std::span<const Token> history, bool complete) override;
-  std::vector<DraftServerState> Servers() override;
 
  private:
   // A sequence of the target, and its stream to a draft server.
@@ -74,11 +73,12 @@ class RemoteDrafter : public Drafter {
   void SendContext(RemoteSequence& s, std::span<const Token> history, size_t have);
   void SendCommit(RemoteSequence& s, std::span<const Token> history);
   void ExpectAnswer(RemoteSequence& s, size_t tokens);
+  void ObserveAnswer(double seconds);
   Status CheckSilence(const RemoteSequence& s) const;
   double Due(const RemoteSequence& s, std::span<const Token> history) const;
   static bool CommitCanWait(RemoteSequence& s, std::span<const Token> history);
 
-  const std::unique_ptr<DraftNetwork> network_;
+  const std::shared_ptr<DraftNetwork> network_;
   const Tokenizer& target_;
   const RemoteDrafterOptions options_;
   const Clock& clock_;

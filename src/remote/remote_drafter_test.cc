@@ -203,6 +203,7 @@ TEST(RemoteDrafterTest, KnowsWhenAnAnswerIsDueAndWaitsIfToldTo) {
   }
   const double due = be_wrong();
   EXPECT_NEAR(due, 0.014, 0.004) << "there and back, and four tokens";
+  EXPECT_NEAR(f.network->Servers()[0].answer_seconds, 0.014, 0.004) << "the dashboard shows it";
   EXPECT_TRUE(f.Ask(0, history).empty());
   const TimePoint start = f.clock.Now();
   EXPECT_FALSE(f.Ask(0, history, 16, due).empty());

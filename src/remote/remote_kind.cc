@@ -6,21 +6,23 @@
 
 namespace outrider {
 
-DrafterKind RemoteKind() {
+DrafterKind RemoteKind(std::shared_ptr<DraftNetwork>* network) {
   return {"remote", "a small model on another machine (outrider draft) that guesses what the large one says",
-          [](DrafterParameters& parameters, const DrafterEnvironment& environment) -> Result<std::unique_ptr<Drafter>> {
-            GrpcNetworkOptions network;
+          [network](DrafterParameters& parameters,
+                    const DrafterEnvironment& environment) -> Result<std::unique_ptr<Drafter>> {
+            GrpcNetworkOptions servers;
             RemoteDrafterOptions options;
-            network.servers = parameters.Values();
-            network.credentials.folder = parameters.Text("cert", "");
-            network.credentials.token = parameters.Text("token", "");
-            network.credentials.insecure = parameters.Flag("insecure", false);
+            servers.servers = parameters.Values();
+            servers.credentials.folder = parameters.Text("cert", "");
+            servers.credentials.token = parameters.Text("token", "");
+            servers.credentials.insecure = parameters.Flag("insecure", false);
             options.candidates = parameters.Integer("candidates", options.candidates, 1, kMaxCandidates);
             if (Status status = parameters.Check(); !status.ok()) return status;
-            auto servers = MakeGrpcNetwork(network);
-            if (!servers.ok()) return servers.status();
-            return std::unique_ptr<Drafter>(std::make_unique<RemoteDrafter>(std::move(*servers), environment.tokenizer,
-                                                                            environment.n_sequences, options));
+            auto made = MakeGrpcNetwork(servers);
+            if (!made.ok()) return made.status();
+            *network = std::move(*made);
+            return std::unique_ptr<Drafter>(
+                std::make_unique<RemoteDrafter>(*network, environment.tokenizer, environment.n_sequences, options));
           }};
 }
 

@@ -36,7 +36,6 @@ StepCosts Scheduler::Costs() {
     const int context = generating > 0 ? tokens / generating : 0;
     costs = ListStepCosts(speculator_->curve(), context);
     costs.last_rows = step_.batch().size();
-    costs.draft_servers = speculator_->servers();
   });
   return costs;
 }

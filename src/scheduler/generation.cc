@@ -20,6 +20,7 @@ void Generation::Push(Chunk chunk) {
       std::move(chunk.tokens.begin(), chunk.tokens.end(), std::back_inserter(waiting_->tokens));
       waiting_->timings = chunk.timings;
       waiting_->completion = std::move(chunk.completion);
+      waiting_->progress.insert(waiting_->progress.end(), chunk.progress.begin(), chunk.progress.end());
     }
   }
   arrived_.notify_one();

@@ -34,6 +34,8 @@ struct GenerationRequest {
   Duration deadline = Duration::max();       // from submission on, waiting and prompt included
   SpeculationOptions speculation;
   std::string owner;  // whose request it is; what slots and drafters keep of it is for requests of the same owner
+  bool report_progress = false;  // chunks also tell how much of the prompt has been read
+  uint64_t family = 0;           // requests with the same number have the same prompt, which is read once; 0 = none
 };
 
 struct TokenLogprob {
@@ -99,6 +101,15 @@ struct Completion {
   std::vector<DrafterStats> drafters = {};  // those that were asked
   double speed_up = 1;                      // estimate of how much faster than without drafts
   std::vector<DraftedStep> steps = {};      // if the request asked for provenance
+  bool truncated = false;                   // it ended because the context was full
+};
+
+// How much of the prompt is in memory.
+struct PromptProgress {
+  int total = 0;
+  int cached = 0;     // was there already
+  int processed = 0;  // those that were there included
+  double ms = 0;      // since the request got its slot
 };
 
 // A piece of the result: text that is final, in whole UTF-8 characters and past any possible stop string, and the
@@ -108,6 +119,8 @@ struct Chunk {
   std::vector<GeneratedToken> tokens;
   GenerationTimings timings;  // so far
   std::optional<Completion> completion;
+  std::vector<PromptProgress> progress = {};  // if the request asked for it, oldest first
+  int choice = 0;                             // of an answer with several choices; set by who reads the chunks
 };
 
 // Shared by the scheduler (which calls Push) and one consumer (which calls Wait and Cancel). There is no limit on the

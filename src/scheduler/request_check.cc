@@ -4,14 +4,20 @@
 
 namespace outrider {
 
+Status PromptTooLong(size_t prompt_tokens, Pos sequence_length, const std::string& field, bool at_least) {
+  const auto tokens = static_cast<int64_t>(prompt_tokens);
+  return ContextExceeded(
+      fmt::format(
+          "the prompt of {}{} tokens exceeds the available context size ({} tokens, of which one must be left for "
+          "the answer): shorten it, or start the server with a larger --ctx-size",
+          at_least ? "at least " : "", tokens, sequence_length),
+      field, tokens, sequence_length);
+}
+
 Status CheckRequest(const GenerationRequest& request, const EngineInfo& info, const Tokenizer& tokenizer) {
   if (request.prompt.empty()) return InvalidArgument("the prompt is empty", "prompt");
   if (static_cast<Pos>(request.prompt.size()) >= info.sequence_length) {
-    return InvalidArgument(
-        fmt::format("the prompt has {} tokens, but the context holds {} including the answer: shorten it, or start "
-                    "the server with a larger --ctx-size",
-                    request.prompt.size(), info.sequence_length),
-        "prompt");
+    return PromptTooLong(request.prompt.size(), info.sequence_length, "prompt");
   }
   for (Token token : request.prompt) {
     if (!tokenizer.Contains(token)) {

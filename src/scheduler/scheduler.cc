@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/log.h"
+#include "scheduler/family.h"
+#include "scheduler/prompt_progress.h"
 #include "scheduler/request_check.h"
 #include "scheduler/request_log.h"
 #include "scheduler/token_report.h"
@@ -53,7 +55,7 @@ bool Scheduler::Step() {
   draw_budget_.Choose(slots_.sequences(), clock_.Now());
   step_.Plan(slots_.sequences());
   if (!step_.empty()) {
-    Draft();
+    ChooseDrafts();
     BuildBatch();
     SaveStates();
     if (Status status = Decode(); status.ok()) {
@@ -110,17 +112,28 @@ void Scheduler::Admit() {
   for (PendingRequest& pending : waiting) {
     if (const auto reason = Lost(*pending.generation, pending.submitted, now)) {
       GiveUp(std::move(pending), *reason, now);
-    } else if (const Sequence* sequence = slots_.Begin(pending, clock_.Now())) {
+    } else if (FamilyIsReading(slots_.sequences(), pending.generation->request())) {
+      left.push_back(std::move(pending));
+    } else if (Sequence* sequence = slots_.Begin(pending, clock_.Now())) {
       begun = true;
+      ShareFamilyPrompt(slots_.sequences(), engine_, sequence);
       const GenerationRequest& request = sequence->generation->request();
       speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
                          {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
+      ReportProgress(*sequence, sequence->admitted);
     } else {
       left.push_back(std::move(pending));
     }
   }
   inbox_.PutBack(std::move(left), engine_.info().n_sequences - slots_.busy());
-  if (begun) PublishStatus();  // a prompt may take long
+  if (!begun) return;
+  PublishStatus();  // a prompt may take long
+  Deliver();
+}
+
+void Scheduler::ReportProgress(const Sequence& sequence, TimePoint now) {
+  if (!sequence.generation->request().report_progress) return;
+  outbox_.emplace_back(sequence.generation, ProgressChunk(sequence, engine_.Length(sequence.id), now));
 }
 
 // Ends a request that has never run.
@@ -137,7 +150,7 @@ void Scheduler::GiveUp(PendingRequest request, FinishReason reason, TimePoint no
 }
 
 // Chooses drafts for the sequences that have generated at least one token. They are verified along with the next row.
-void Scheduler::Draft() {
+void Scheduler::ChooseDrafts() {
   draftable_.clear();
   others_.clear();
   for (const StepEntry& entry : step_.entries()) {
@@ -195,6 +208,7 @@ Status Scheduler::Decode() {
   stats_.step_seconds.Observe(ms / 1000);
   stats_.step_rows.Observe(step_.batch().size());
   ++stats_.steps;
+  stats_.busy_slots += static_cast<uint64_t>(slots_.busy());
   stats_.rows += static_cast<uint64_t>(step_.batch().size());
   return status;
 }
@@ -212,7 +226,10 @@ void Scheduler::Commit() {
   restore_ms_ = 0;
   for (const StepEntry& entry : step_.entries()) {
     entry.sequence->suspect = false;
-    if (!entry.sequence->generating()) engine_.Remember(entry.sequence->id);
+    if (!entry.sequence->generating()) {
+      engine_.Remember(entry.sequence->id);
+      ReportProgress(*entry.sequence, clock_.Now());
+    }
     if (entry.logits_row >= 0) {
       CommitDrawn(entry);
     } else if (speculator_->WantsHidden(entry.sequence->id)) {
@@ -270,7 +287,7 @@ std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
   if (drawn.token == kNoToken) return FinishReason::kError;
   if (request.max_tokens == 0) return FinishReason::kLength;  // the request only asked to read the prompt into memory
   ++sequence.timings.generated_tokens;
-  if (tokenizer_.EndsGeneration(drawn.token)) return FinishReason::kEndOfText;
+  if (drawn.ends) return FinishReason::kEndOfText;
   const DrafterId drafter = row < entry.accepted ? entry.draft[place].source : kNoDrafter;
   const bool stopped =
       sequence.text.Append(DescribeToken(request, tokenizer_, drawn.token, drawn.candidates,
@@ -332,6 +349,7 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
   const bool complete =
       reason == FinishReason::kEndOfText || reason == FinishReason::kStopString || reason == FinishReason::kLength;
   speculator_->End(sequence.id, sequence.tokens, complete);
+  stats_.longest = std::max<uint64_t>(stats_.longest, sequence.tokens.size());
   chunk.completion = Completion{reason,
                                 sequence.text.matched(),
                                 std::move(error),
@@ -341,6 +359,8 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
                                 DraftersOf(sequence.id),
                                 speculator_->speed_up(sequence.id),
                                 std::move(sequence.steps)};
+  chunk.completion->truncated =
+      reason == FinishReason::kLength && static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
   sequence.steps.clear();
   CountFinished(*chunk.completion, &stats_);
   LogFinished(*chunk.completion);

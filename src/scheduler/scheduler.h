@@ -81,7 +81,7 @@ class Scheduler {
   // The stages of a step.
   void EndLost();
   void Admit();
-  void Draft();
+  void ChooseDrafts();
   void BuildBatch();
   void SaveStates();
   Status Decode();
@@ -97,6 +97,7 @@ class Scheduler {
   void CommitDrawn(const StepEntry& entry);
   std::optional<FinishReason> Append(const StepEntry& entry, int row);
   void ReportToDrafters(const StepEntry& entry, int added, int accepted);
+  void ReportProgress(const Sequence& sequence, TimePoint now);
   void RollBack(Sequence& sequence, Pos length);
   void Finish(Sequence& sequence, FinishReason reason, Status error = {});
   std::vector<DrafterStats> DraftersOf(SeqId seq) const;
@@ -125,8 +126,8 @@ class Scheduler {
   SchedulerStats stats_;
   TimePoint decode_start_{};
   double restore_ms_ = 0;                     // time of rollbacks in the step
-  std::vector<DraftableSequence> draftable_;  // scratch of Draft
-  std::vector<SequenceRows> others_;          // scratch of Draft
+  std::vector<DraftableSequence> draftable_;  // scratch of ChooseDrafts
+  std::vector<SequenceRows> others_;          // scratch of ChooseDrafts
   std::vector<SlotStatus> slot_status_;       // scratch of PublishStatus
   StepLayout layout_;                         // scratch of SaveStates
 

@@ -352,7 +352,11 @@ TEST(SchedulerTest, BadRequestsAreRefusedNamingTheField) {
     return generation.status().field();
   };
   EXPECT_EQ(field(Request("")), "prompt");
-  EXPECT_EQ(field(Request("0123456789")), "prompt");
+  const Status too_long = house.scheduler.Submit(Request("0123456789")).status();
+  EXPECT_EQ(too_long.code(), StatusCode::kContextExceeded);
+  EXPECT_EQ(too_long.field(), "prompt");
+  EXPECT_EQ(too_long.tokens(), 10);
+  EXPECT_EQ(too_long.max_tokens(), 10);
   GenerationRequest request = Request("a");
   request.prompt = {1000};
   EXPECT_EQ(field(request), "prompt");

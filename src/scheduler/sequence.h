@@ -27,6 +27,7 @@ struct PendingRequest {
 // A token that was drawn in the current step and is not committed yet.
 struct DrawnToken {
   Token token;
+  bool ends = false;  // it ends the answer (end of text) and has no text itself; set by the Verifier
   std::vector<Candidate> candidates = {};  // what it was drawn from, if the request asks for their probabilities
 };
 

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "drafters/drafter.h"
 #include "spec/cost_curve.h"
 
 namespace outrider {
@@ -18,7 +17,6 @@ struct StepCosts {
   std::vector<StepCost> curve;  // ascending in rows; widths up to kMaxShownRows
   int context = 0;              // mean length of the sequences that it is for, in tokens
   int last_rows = 0;            // rows of the last step; 0 if there was none
-  std::vector<DraftServerState> draft_servers = {};
 };
 
 inline constexpr int kMaxShownRows = 32;

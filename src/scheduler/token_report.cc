@@ -30,7 +30,6 @@ GeneratedToken DescribeToken(const GenerationRequest& request, const Tokenizer& 
                              std::string_view drafter) {
   GeneratedToken described;
   described.token = token;
-  if (token == kNoToken || tokenizer.EndsGeneration(token)) return described;
   described.piece = tokenizer.Piece(token, request.show_special);
   described.drafter = drafter;
   if (request.top_logprobs < 0) return described;

@@ -13,7 +13,8 @@
 namespace outrider {
 
 // `candidates`: what the token was drawn from, best first; needed if the request asks for probabilities after filters.
-// `logits`: of its row; needed if it asks for those of the model. Tokens that end the generation have no text.
+// `logits`: of its row; needed if it asks for those of the model. Not for a token that ends the answer
+// (DrawnToken::ends): it is no part of the text.
 GeneratedToken DescribeToken(const GenerationRequest& request, const Tokenizer& tokenizer, Token token,
                              std::span<const Candidate> candidates, std::span<const float> logits,
                              std::string_view drafter);

@@ -45,8 +45,9 @@ VerifyMode Verifier::ModeFor(const GenerationRequest& request) const {
 // Returns whether another token may follow.
 bool Verifier::KeepDrawn(Sequence& sequence, Token token) const {
   const GenerationRequest& request = sequence.generation->request();
-  DrawnToken& drawn = sequence.drawn.emplace_back(DrawnToken{token});
-  if (token == kNoToken || tokenizer_.EndsGeneration(token)) return false;
+  const bool ends = token != kNoToken && tokenizer_.EndsGeneration(token);
+  DrawnToken& drawn = sequence.drawn.emplace_back(DrawnToken{token, ends});
+  if (token == kNoToken || ends) return false;
   if (request.top_logprobs >= 0 && request.probabilities_after_filters)
     drawn.candidates = sequence.sampler->LastCandidates();
   sequence.sampler->Accept(token);

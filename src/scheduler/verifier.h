@@ -1,6 +1,6 @@
 // Verifier: decides which draft tokens of a step are accepted. The target draws its own token from each row, as long as
 // the tokens before were the same as in the draft. The drawn tokens are collected in Sequence::drawn, to be committed
-// later.
+// later. A drawn token that ends the answer is marked there (DrawnToken::ends), and the walk stops at it.
 #pragma once
 
 #include <span>

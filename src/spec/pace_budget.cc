@@ -10,7 +10,7 @@ PaceBudget::PaceBudget(int n_sequences, double min_pace_beside_others, const Pac
     : min_pace_beside_others_(min_pace_beside_others), tuning_(tuning), accounts_(static_cast<size_t>(n_sequences)) {}
 
 double PaceBudget::Allowance(int generating) const {
-  return 1 / (generating > 1 ? std::max(min_pace_beside_others_, 0.01) : tuning_.min_pace) - 1;
+  return 1 / (generating > 1 ? std::max(min_pace_beside_others_, 0.01) : tuning_.min_pace_alone) - 1;
 }
 
 void PaceBudget::Begin(SeqId seq) {

@@ -7,20 +7,26 @@
 namespace outrider {
 namespace {
 
-// Whoever spends all that is affordable in every step, in vain, still keeps the promised pace.
+// The promise of pace_budget.h: whoever spends all that is affordable in every step, in vain, loses so much and no
+// more.
 TEST(PaceBudgetTest, LosesNoMoreThanTheAllowance) {
   const PaceTuning tuning;
+  constexpr double kMinPaceBesideOthers = 0.9;
+  const double at_the_start = tuning.judged_tokens * (1 / tuning.min_pace_alone - 1);
   for (const int generating : {1, 4}) {
-    PaceBudget budget(4, 0.9, tuning);
+    const double min_pace = generating == 1 ? tuning.min_pace_alone : kMinPaceBesideOthers;
+    PaceBudget budget(4, kMinPaceBesideOthers, tuning);
     budget.Begin(2);
     double plain_steps = 0;
     for (int token = 1; token <= 500; ++token) {
       const double spent = 1 + budget.Affordable(2, generating);
       budget.Observe(2, generating, 1, spent);
       plain_steps += spent;
-      if (token < tuning.judged_tokens) continue;
-      EXPECT_GE(token / plain_steps, generating == 1 ? 0.97 : 0.88) << token;
+      EXPECT_LE(plain_steps, token / min_pace + at_the_start + 1e-9) << token;
+      if (token != 64) continue;
+      EXPECT_NEAR(plain_steps / token - 1, generating == 1 ? 0.028 : 0.125, 0.001) << "as the header says";
     }
+    EXPECT_GT(plain_steps, 500 / min_pace) << "and it may lose all of that";
   }
 }
 

@@ -61,7 +61,8 @@ void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
 }
 
 // The expected cost of the rollback of sequence `which`. It costs nothing if at most `free_tokens` tokens of its draft
-// are rejected, because the engine takes these back for free.
+// are rejected, because the engine takes these back for free. What the next steps look like is not known: they are
+// taken for steps of one part with the same sequences.
 double Policy::RollbackSeconds(const StepOutlook& step, size_t which, int free_tokens) {
   const int drafted = drafted_[which];
   if (drafted <= free_tokens) return 0;
@@ -168,8 +169,8 @@ bool Policy::HasKnownShape() const {
 // Whether the step may take so long (PaceBudget). A step without drafts always may.
 bool Policy::Affordable(size_t option, double draft_seconds, const StepOutlook& step) const {
   const Option& chosen = options_[option];
-  return option == 0 ||
-         (chosen.known && chosen.seconds + draft_seconds <= step.max_seconds + step.credit_seconds * chosen.min_tokens);
+  return option == 0 || (chosen.known && chosen.seconds + draft_seconds <=
+                                             step.max_seconds + step.seconds_per_gain * chosen.min_tokens);
 }
 
 size_t Policy::BestOption(double rate, double draft_seconds, const StepOutlook& step) {
@@ -266,6 +267,8 @@ double Policy::Gain(const StepOutlook& step, double draft_seconds) {
   return GainOf(BestOption(rate, draft_seconds, step), rate) - rate * draft_seconds;
 }
 
+// The price of a row is that of the cheapest number of additional rows, if all rows are one part. Laying out each of
+// these steps would take longer than the answer is worth: drafts are priced exactly when they are there.
 double Policy::MinSurvival(const StepOutlook& step, double token_seconds) {
   const int fixed_rows = step.fixed_rows();
   const double plain = curve_.Seconds(fixed_rows, step.context);

@@ -15,7 +15,9 @@
 // state is restored, and the tokens after it are decoded again in the next step.
 //
 // Only the engine knows how a step is computed, and so what it costs: the policy asks it for the layout of every step
-// that it considers (base/step_layout.h).
+// that it considers (base/step_layout.h). Two times are only estimated, as if all rows were computed at once: by how
+// much the steps after a rollback take longer, because these are not known yet; and the price of one more row
+// (MinSurvival), which only decides where a draft ends.
 //
 // All of this depends on the cost curve, so the curve is checked: while drafts pay, a plain step is taken now and then,
 // and numbers of rows that may be better than the curve says are tried. These trials cost a small share of the tokens.
@@ -53,10 +55,10 @@ struct StepOutlook {
   std::span<const SequenceRows> others = {};   // without a draft: prompts, mostly; in ascending order
   int context = 0;                             // mean length of the generating sequences
   int last_rows = 0;  // of the step before; 0 if it had other sequences or prompts, or was computed in several parts
-  // The step may take max_seconds, drafts that are made from now on included, and credit_seconds more for each draft
-  // token that every sequence is expected to gain (PaceBudget).
+  // The step may take at most max_seconds, including the time of drafts that are made from now on. If every sequence is
+  // expected to gain k draft tokens by it, it may take k * seconds_per_gain more (PaceBudget).
   double max_seconds = std::numeric_limits<double>::infinity();
-  double credit_seconds = 0;
+  double seconds_per_gain = 0;
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int fixed_rows() const {
@@ -90,7 +92,8 @@ class Policy {
   // What the best choice of rows gains over a step without drafts, in tokens.
   double Gain(const StepOutlook& step, double draft_seconds);
 
-  // A draft token is worth making only if its survival is at least this, if making it takes `token_seconds`.
+  // A draft token is worth making only if its survival is at least this, if making it takes `token_seconds`. An
+  // estimate: it takes all rows of a step for one part.
   double MinSurvival(const StepOutlook& step, double token_seconds);
 
   // A step is over: it had `draft_rows` draft rows, committed `tokens` tokens and took `seconds`, drafting included.
@@ -105,8 +108,8 @@ class Policy {
   // A choice of draft rows: how many of these tokens are expected to be accepted, and how long the step takes.
   struct Option {
     double tokens, seconds;
-    double min_tokens;  // of those, what the sequence with the fewest is expected to get
-    bool known;         // whether its shape has been measured, or need not have been
+    double min_tokens;  // the accepted tokens that the sequence with the fewest of them is expected to get
+    bool known;         // whether its time can be told: see HasKnownShape
   };
 
   // The next token of a draft that is not among the rows yet.
@@ -115,11 +118,11 @@ class Policy {
     size_t sequence, place;
   };
 
-  // What the rollback of one sequence's draft may cost. [i] is the case that at most the first i tokens of the draft
-  // are accepted, and a state has to be restored.
+  // What the rollback of one sequence's draft may cost. Element i of both lists is about the case that i tokens of the
+  // draft or fewer are accepted, so that a state has to be restored.
   struct Risk {
-    std::vector<double> chance;          // of that case
-    std::vector<double> replay_seconds;  // expected time by which the next step takes longer because of that case
+    std::vector<double> chance;          // the chance of that case
+    std::vector<double> replay_seconds;  // that chance times the time by which the next step takes longer; an estimate
   };
 
   double PlainRate(const StepOutlook& step) { return step.generating() / PlainSeconds(step); }
@@ -144,7 +147,7 @@ class Policy {
   const PolicyTuning tuning_;
   double tokens_ = 0, plain_tokens_ = 0;  // committed, and those of plain steps in the same time; older ones count less
   double speed_up_ = 1;
-  double credit_;  // tokens that trials may cost
+  double credit_;  // tokens that trials of numbers of rows may cost
   int steps_since_plain_ = 0, plain_interval_;
   int plain_steps_left_ = 0;  // of a trial
   bool trying_plain_ = false;

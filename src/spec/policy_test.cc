@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/step_split.h"
+
 namespace outrider {
 namespace {
 
@@ -28,22 +30,14 @@ CostCurve IceLake() {
 
 constexpr RollbackCost kNoRollbackCost;
 
-// Steps of sequences with equally many rows are one part. Others are computed in parts of equally many rows for each
-// sequence that has some left. A running state has a free rollback of `snapshots` rows after a step of one part.
-LayOutStep InLevels(int snapshots = StepLayout::kAllRows) {
+// Steps are computed as libllama does: those of sequences with equally many rows are one part. A running state has a
+// free rollback of `snapshots` rows after a step of one part.
+LayOutStep LikeLlama(int snapshots = StepLayout::kAllRows) {
   return [snapshots](std::span<const SequenceRows> step, StepLayout* layout) {
+    constexpr int kMicroBatch = 512;
+    StepSplit split(kMicroBatch, /*shared_memory=*/false, /*kept_tail=*/0);
     layout->parts.clear();
-    for (int done = 0;;) {
-      int more = 0, sequences = 0;
-      for (const SequenceRows& sequence : step) {
-        if (sequence.rows <= done) continue;
-        more = sequences == 0 ? sequence.rows - done : std::min(more, sequence.rows - done);
-        ++sequences;
-      }
-      if (sequences == 0) break;
-      layout->parts.push_back(more * sequences);
-      done += more;
-    }
+    for (const StepSplit::Part& part : split.Cut(step)) layout->parts.push_back(RowsOf(part));
     layout->free_rollback = snapshots == StepLayout::kAllRows || layout->parts.size() == 1 ? snapshots : 0;
   };
 }
@@ -60,7 +54,7 @@ LayOutStep Apart(bool gaps_filled) {
 }
 
 Policy MakePolicy(const CostCurve& curve, const RollbackCost& rollback = kNoRollbackCost,
-                  const LayOutStep& lay_out = InLevels()) {
+                  const LayOutStep& lay_out = LikeLlama()) {
   return Policy(curve, rollback, lay_out);
 }
 
@@ -268,8 +262,8 @@ TEST(PolicyTest, TakingBackHasItsPrice) {
   const CostCurve curve = Line(0.5);
   const std::vector<double> unsure = Geometric(0.6, 8), sure = Geometric(0.98, 8);
   const RollbackCost quick, slow_states{0.01, 0.01};
-  Policy without = MakePolicy(curve), replaying = MakePolicy(curve, quick, InLevels(0)),
-         slow = MakePolicy(curve, slow_states, InLevels(0)), on_device = MakePolicy(curve, slow_states, InLevels(8));
+  Policy without = MakePolicy(curve), replaying = MakePolicy(curve, quick, LikeLlama(0)),
+         slow = MakePolicy(curve, slow_states, LikeLlama(0)), on_device = MakePolicy(curve, slow_states, LikeLlama(8));
   EXPECT_GT(Choose(without, {unsure})[0], 0);
   EXPECT_EQ(Choose(replaying, {unsure})[0], 0) << "a row wrong is a row again, and its turn lost";
   EXPECT_GT(Choose(replaying, {sure})[0], 4);
@@ -282,23 +276,23 @@ TEST(PolicyTest, TakingBackHasItsPrice) {
 TEST(PolicyTest, DeviceSnapshotsDoNotHelpSequencesOfUnequalWidth) {
   const CostCurve curve = Line(0.05);
   const RollbackCost slow_states{0.02, 0.02};
-  Policy on_device = MakePolicy(curve, slow_states, InLevels(8)),
-         replaying = MakePolicy(curve, slow_states, InLevels(0)), without = MakePolicy(curve);
+  Policy on_device = MakePolicy(curve, slow_states, LikeLlama(8)),
+         replaying = MakePolicy(curve, slow_states, LikeLlama(0)), without = MakePolicy(curve);
   const std::vector<double> draft = Geometric(0.6, 3);
   const Step even({draft, draft}, 0), uneven({draft, kNoDraft}, 0);
   EXPECT_EQ(on_device.Gain(even.outlook(), 0), without.Gain(even.outlook(), 0));
   EXPECT_EQ(on_device.Gain(uneven.outlook(), 0), replaying.Gain(uneven.outlook(), 0));
 }
 
-TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackDearer) {
+TEST(PolicyTest, TokensThatAreDecodedAgainMakeAnotherRollbackMoreExpensive) {
   const CostCurve curve = Line(0.1);
-  Policy policy = MakePolicy(curve, kNoRollbackCost, InLevels(0));
+  Policy policy = MakePolicy(curve, kNoRollbackCost, LikeLlama(0));
   const std::vector<double> draft = Geometric(0.8, 8);
   EXPECT_GT(policy.Gain(Step(draft, 1).outlook(), 0), policy.Gain(Step(draft, 4).outlook(), 0));
   EXPECT_GT(policy.Gain(Step(draft, 4).outlook(), 0), policy.Gain(Step(draft, 16).outlook(), 0));
 }
 
-TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
+TEST(PolicyTest, WhereASwitchIsExpensiveAStepKeepsToTheShapeOfTheLast) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {3, 0.012}};
   const CostCurve cheap(points), expensive(points, 0.03);
   const std::vector<double> draft = {0.5, 0.3};
@@ -317,7 +311,7 @@ TEST(PolicyTest, WhereASwitchIsDearAStepKeepsToTheShapeOfTheLast) {
   EXPECT_EQ(choose(expensive, 3), 2);
 }
 
-TEST(PolicyTest, WhereASwitchIsDearUnequalWidthsAreDearer) {
+TEST(PolicyTest, WhereASwitchIsExpensiveUnequalWidthsAreMoreExpensive) {
   const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.011}, {4, 0.013}};
   const CostCurve cheap(points), expensive(points, 0.03);
   const std::vector<double> draft = {0.9};
@@ -350,7 +344,7 @@ TEST(PolicyTest, HopelessDraftsAreHardlyEverVerified) {
   EXPECT_LE(StepsWithRows(curve, Geometric(0.1, 8), 2000, Line(0.5)), 10);
 }
 
-TEST(PolicyTest, ACalibrationThatMakesRowsTooDearIsSeenThrough) {
+TEST(PolicyTest, ACalibrationThatMakesRowsTooExpensiveIsSeenThrough) {
   CostCurve curve = Line(0.9);
   EXPECT_GE(StepsWithRows(curve, Geometric(0.8, 8), 2000, Line(0.1)), 1500);
 }

@@ -27,7 +27,7 @@ TEST(PredictTest, LocalDraftsPayForThemselves) {
   for (int length = 1; length <= 32; ++length) {
     EXPECT_LE(PredictedSpeedUp(kFlat, {0.001}, 0.8, length), best.speed_up);
   }
-  EXPECT_GT(best.length, FindBestLength(kFlat, {0.004}, 0.8).length) << "dearer drafts are shorter";
+  EXPECT_GT(best.length, FindBestLength(kFlat, {0.004}, 0.8).length) << "more expensive drafts are shorter";
 }
 
 TEST(PredictTest, ARemoteDraftIsFreeWhileItIsRight) {

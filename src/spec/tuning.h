@@ -2,8 +2,8 @@
 //
 // None of them should matter much, because an unknown machine must not need other values. How much each one matters is
 // measured by `bench/policy_sensitivity`, which runs the simulations with half and with twice the value; docs/TUNING.md
-// has the table: half or twice of any number changes the mean speed by less than 0.4 %. A number without any effect
-// there should be removed from here.
+// has the table, and a test compares its names and values with this file. A number without any effect there should be
+// removed from here.
 //
 // All logarithms are natural; a difference of 0.1 in the logarithm of a time is about 10 %.
 #pragma once
@@ -24,8 +24,8 @@ struct CostTuning {
   double forgetting_in_new_context = 0.25;  // the same share when sequences reach a length that was never measured
   double bump_prior = 16;                   // steps of one width until its own deviation counts half
   double bump_half_life = 100;              // steps of that width until an observation of it counts half
-  double age_half_life = 1000;      // steps of any width until it does, so that expensive widths are tried again
-  double negligible_switch = 0.15;  // share of a step of one row: measured switch costs below it are noise
+  double age_half_life = 1000;      // steps of any width until it counts half, so that expensive widths are tried again
+  double negligible_switch = 0.15;  // as a share of a step of one row; a measured switch that costs less counts as free
 };
 
 // AcceptanceModel: what is assumed about a new drafter, as means and variances of log odds.
@@ -75,33 +75,35 @@ struct PolicyTuning {
   int max_plain_interval = 256;   // steps
 };
 
-// PaceBudget: how much slower than plain decoding a request may become in the worst case.
+// PaceBudget: how much slower than plain decoding a request may become in the worst case (spec/pace_budget.h has the
+// formula).
 struct PaceTuning {
-  double min_pace = 0.986;       // share of the speed of plain decoding that a request alone keeps
-  double judged_tokens = 64;     // tokens over which it keeps it: the allowance of so many is there from the beginning
-  double max_stake = 0.5;        // share of its account that a sequence may lose in one step
-  double first_trust = 0.5;      // share of the expected draft tokens that is relied on before anything is known
-  double trust_prior = 8;        // expected tokens until what was observed counts half
-  double trust_half_life = 200;  // expected tokens until an observation counts half
-  double max_trust = 0.97;       // never rely on all of them
-  double max_savings = 12;       // plain steps: limit of the gains that may be lost again
-  double max_debt = 0.5;  // plain steps: limit of the losses (by a machine that became slower) that are made up for
+  double min_pace_alone = 0.986;  // share of the speed of plain decoding that a request alone keeps
+  double judged_tokens = 64;      // a request may lose the allowance of so many tokens at its beginning
+  double max_stake = 0.5;         // share of its account that a sequence may lose in one step
+  double first_trust = 0.5;       // share of the expected draft tokens that is relied on before anything is known
+  double trust_prior = 8;         // expected tokens until what was observed counts half
+  double trust_half_life = 200;   // expected tokens until an observation counts half
+  double max_trust = 0.97;        // never rely on all of them
+  double max_savings = 12;        // plain steps: limit of the gains that may be lost again
+  double max_debt = 0.5;  // plain steps: limit of the losses that later steps make up for. Greater ones come from a
+                          // machine that became slower, for which drafts need not pay
 };
 
 // Asking drafters that cost time: draft models and draft servers.
 struct AskingTuning {
-  int trial_tokens = 3;     // tokens that an unprofitable drafter is asked for in a trial
-  double trial_credit = 1;  // plain steps that trials may take before the time share has earned them
-  double min_joint_survival =
-      0.7;                   // a draft that survives to its end with this chance may be continued by another drafter
+  int trial_tokens = 3;      // tokens that an unprofitable drafter is asked for in a trial
+  double first_trials = 1;   // plain steps that trials may take at the start, before the time share has earned any
   int first_slice = 64;      // tokens of a history that a drafter reads per step until reading has been timed
   double slice_share = 0.5;  // of a plain step's time, for reading
   double rollback_forgetting = 0.002;  // share per step by which the measured costs of saving and restoring fade, so
-                                       // that drafts which once seemed too dear are tried again
+                                       // that drafts which once seemed too expensive are tried again
   int settled_steps = 3;               // where a switch costs something: steps of one shape before they are measured
-  double max_wait = 0.4;  // share of the longest wait that would pay, as only the beginning of a draft arrives
-  int typical_answer =
-      100;  // tokens: while an answer is shorter, it is expected to become so long, later twice as long
+  // A wait for a whole draft may last until it costs as much as it gains. Only the beginning of the draft has arrived
+  // when the wait ends, so the wait may last at most this share of that time.
+  double max_wait = 0.4;
+  // Tokens that an answer is expected to have. One that is already longer is expected to become twice as long as it is.
+  int typical_answer = 100;
   double reading_return = 6;  // reading a history must promise so many times the time that it takes
   double mean_window = 32;    // values over which drafting times are averaged
 };
@@ -114,8 +116,8 @@ struct Tuning {
   AskingTuning asking;
 };
 
-// Calls visit(name, number) for each number of a Tuning that can be halved and doubled (all but max_claim and min_pace,
-// which are shares near 1); a number is a double& or an int&.
+// Calls visit(name, number) for each number of a Tuning that can be halved and doubled (all but max_claim and
+// min_pace_alone, which are shares near 1); a number is a double& or an int&.
 template <typename Visit>
 void VisitNumbers(Tuning& tuning, Visit visit) {
   CostTuning& cost = tuning.cost;
@@ -176,8 +178,7 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
 
   AskingTuning& asking = tuning.asking;
   visit("asking.trial_tokens", asking.trial_tokens);
-  visit("asking.trial_credit", asking.trial_credit);
-  visit("asking.min_joint_survival", asking.min_joint_survival);
+  visit("asking.first_trials", asking.first_trials);
   visit("asking.first_slice", asking.first_slice);
   visit("asking.slice_share", asking.slice_share);
   visit("asking.rollback_forgetting", asking.rollback_forgetting);

@@ -57,7 +57,7 @@ TEST(RegretTest, ACopyingNeighbourLeavesTheOthersTheirPace) {
   const ReplayResult plain = ReplayPlain(world);
   const auto slowest = [&](double min_pace) {
     SpeculatorOptions options;
-    options.min_pace = min_pace;
+    options.min_pace_beside_others = min_pace;
     const ReplayResult ours = ReplaySpeculator(world, 1, options);
     double pace = 10;
     for (size_t i = 1; i < 4; ++i) pace = std::min(pace, ours.requests[i].Rate() / plain.requests[i].Rate());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/step_split.h"
 #include "worlds/replayed_drafter.h"
 
 namespace outrider {
@@ -166,12 +168,13 @@ int LengthOf(const Predictions& predictions, int position, int max_length) {
 }  // namespace
 
 std::vector<int> PartsOf(std::vector<int> rows) {
-  std::sort(rows.begin(), rows.end());
+  std::sort(rows.begin(), rows.end(), std::greater());
+  std::vector<SequenceRows> step;
+  for (const int of_sequence : rows) step.push_back({static_cast<SeqId>(step.size()), of_sequence});
+  constexpr int kNoLimit = std::numeric_limits<int>::max();
+  StepSplit split(kNoLimit, /*shared_memory=*/false, /*kept_tail=*/0);
   std::vector<int> parts;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int more = rows[i] - (i == 0 ? 0 : rows[i - 1]);
-    if (more > 0) parts.push_back(more * static_cast<int>(rows.size() - i));
-  }
+  for (const StepSplit::Part& part : split.Cut(step)) parts.push_back(RowsOf(part));
   return parts;
 }
 

@@ -64,8 +64,8 @@ struct World {
   int slots = 1;                       // requests at a time
 };
 
-// The rows of the parts in which a step is computed whose sequences have so many rows: a part has equally many rows of
-// each of its sequences.
+// How the machine of a world computes a step whose sequences have `rows` rows: as libllama does (engine/step_split.h)
+// if no slot between the sequences is idle and those with more rows come first. Returns the rows of each part.
 std::vector<int> PartsOf(std::vector<int> rows);
 
 }  // namespace outrider

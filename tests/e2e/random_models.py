@@ -1,9 +1,11 @@
-"""Writes tiny GGUF models with random weights for architectures that carry a state from token to token. Each is a
-function of its name and a seed, bit for bit, and has the vocabulary and the chat template of the in-repo draft model.
-What they say is noise, but it depends on all that was said before: a wrong state shows in the next tokens.
+"""Writes tiny GGUF models with random weights, of architectures that carry a state from token to token, of mixtures of
+experts, and of some with a head for multi-token prediction. Each is a function of its name and a seed, bit for bit, and has the
+vocabulary and the chat template of the in-repo draft model. What they say is noise, but it depends on all that was said before: a
+wrong state shows in the next tokens.
 
 Every weight of a matrix product is Q8_0, also those that llama-quantize leaves alone (the router of experts, the
-low-rank products of RWKV): only with quantised weights is a result independent of how many tokens are decoded at once.
+low-rank products of RWKV): only with quantised weights is a result independent of how many tokens are decoded at once,
+whosever kernels compute it. The mixtures of experts have routers in F32, as files have them, for which it takes ours.
 What ggml convolves, scans, adds or multiplies element by element is F32, also where it has more than one dimension
 (ssm_conv1d, ssm_a, ssm_d, a grouped ssm_norm, time_mix_lerp_fused): it takes nothing else there. Heads and states have
 sizes for which there are CUDA kernels, too."""
@@ -72,9 +74,13 @@ class RandomModel:
     def norm(self, name: str, *shape: int):
         self.vector(f"{name}.weight", 0.8, 1.2, *shape or (WIDTH,))
 
-    def matrix(self, name: str, *shape: int, gain: float):
-        """Weights of a product, in Q8_0; the gain is the standard deviation of what it makes of input that has 1."""
-        self._add_quantised(name, self._weights(shape, gain))
+    def matrix(self, name: str, *shape: int, gain: float, kind: GGMLQuantizationType = GGMLQuantizationType.Q8_0):
+        """Weights of a product; the gain is the standard deviation of what it makes of input that has 1."""
+        self._add_quantised(name, self._weights(shape, gain), kind)
+
+    def fixed(self, name: str, weights: numpy.ndarray):
+        """These weights of a product, in Q8_0."""
+        self._add_quantised(name, weights.astype(numpy.float32))
 
     def embeddings(self):
         self.matrix("token_embd", len(self._special), WIDTH, gain=WIDTH**0.5 / 2)  # less than what the layers add
@@ -99,8 +105,9 @@ class RandomModel:
     def _uniform(self, low: float, high: float, shape: tuple[int, ...]) -> numpy.ndarray:
         return self._random.uniform(low, high, shape).astype(numpy.float32)
 
-    def _add_quantised(self, name: str, weights: numpy.ndarray):
-        kind = GGMLQuantizationType.Q8_0
+    def _add_quantised(
+        self, name: str, weights: numpy.ndarray, kind: GGMLQuantizationType = GGMLQuantizationType.Q8_0
+    ):
         self._writer.add_tensor(f"{name}.weight", quantize(weights, kind), raw_dtype=kind)
 
 
@@ -198,10 +205,17 @@ def add_attention(model: RandomModel, block: str, query_parts: int = 1):
     model.matrix(f"{block}.attn_output", WIDTH, HEADS * HEAD, gain=1.5)
 
 
-def add_gated_feed_forward(model: RandomModel, block: str, suffix: str, size: int, *experts: int):
-    model.matrix(f"{block}.ffn_gate{suffix}", *experts, size, WIDTH, gain=1.5)
-    model.matrix(f"{block}.ffn_up{suffix}", *experts, size, WIDTH, gain=1.5)
-    model.matrix(f"{block}.ffn_down{suffix}", *experts, WIDTH, size, gain=1)
+def add_gated_feed_forward(
+    model: RandomModel,
+    block: str,
+    suffix: str,
+    size: int,
+    *experts: int,
+    kind: GGMLQuantizationType = GGMLQuantizationType.Q8_0,
+):
+    model.matrix(f"{block}.ffn_gate{suffix}", *experts, size, WIDTH, gain=1.5, kind=kind)
+    model.matrix(f"{block}.ffn_up{suffix}", *experts, size, WIDTH, gain=1.5, kind=kind)
+    model.matrix(f"{block}.ffn_down{suffix}", *experts, WIDTH, size, gain=1, kind=kind)
 
 
 def add_qwen3next(model: RandomModel):
@@ -251,6 +265,97 @@ def add_qwen3next(model: RandomModel):
         add_gated_feed_forward(model, block, "_shexp", EXPERT_FEED_FORWARD)
 
 
+def add_head(model: RandomModel, block: str):
+    """What a head for multi-token prediction has besides its layer. The layers of these models add little to the
+    embeddings, and the head goes on with the embedding of the last token: so it is right quite often, and often not."""
+    model.fixed(f"{block}.nextn.eh_proj", numpy.hstack([numpy.eye(WIDTH), 0.02 * numpy.eye(WIDTH)]))
+    model.norm(f"{block}.nextn.enorm")
+    model.norm(f"{block}.nextn.hnorm")
+
+
+def add_weak_feed_forward(model: RandomModel, block: str):
+    model.matrix(f"{block}.ffn_gate", FEED_FORWARD, WIDTH, gain=1)
+    model.matrix(f"{block}.ffn_up", FEED_FORWARD, WIDTH, gain=1)
+    model.matrix(f"{block}.ffn_down", WIDTH, FEED_FORWARD, gain=0.1)
+
+
+def add_weak_attention(model: RandomModel, block: str, query_parts: int = 1):
+    model.norm(f"{block}.attn_norm")
+    model.matrix(f"{block}.attn_q", query_parts * HEADS * HEAD, WIDTH, gain=2)
+    model.matrix(f"{block}.attn_k", KV_HEADS * HEAD, WIDTH, gain=2)
+    model.matrix(f"{block}.attn_v", KV_HEADS * HEAD, WIDTH, gain=1)
+    model.matrix(f"{block}.attn_output", WIDTH, HEADS * HEAD, gain=0.1)
+    model.norm(f"{block}.attn_q_norm", HEAD)
+    model.norm(f"{block}.attn_k_norm", HEAD)
+
+
+def add_hy_v3(model: RandomModel):
+    layers = 3
+    model.set(
+        {
+            "block_count": layers + 1,
+            "nextn_predict_layers": 1,
+            "feed_forward_length": FEED_FORWARD,
+            "expert_feed_forward_length": FEED_FORWARD,  # llama.cpp wants to know, though there are no experts
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": KV_HEADS,
+            "attention.key_length": HEAD,
+            "attention.value_length": HEAD,
+            "attention.layer_norm_rms_epsilon": EPSILON,
+            "rope.dimension_count": HEAD,
+        }
+    )
+    for layer in range(layers + 1):
+        block = f"blk.{layer}"
+        add_weak_attention(model, block)
+        model.norm(f"{block}.ffn_norm")
+        add_weak_feed_forward(model, block)
+    add_head(model, f"blk.{layers}")
+
+
+def add_qwen35(model: RandomModel):
+    layers, interval = 4, 4  # the last one is full attention
+    keys, values = DELTA_KEY_HEADS * DELTA_STATE, DELTA_VALUE_HEADS * DELTA_STATE
+    model.set(
+        {
+            "block_count": layers + 1,
+            "nextn_predict_layers": 1,
+            "full_attention_interval": interval,
+            "feed_forward_length": FEED_FORWARD,
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": KV_HEADS,
+            "attention.key_length": HEAD,
+            "attention.value_length": HEAD,
+            "attention.layer_norm_rms_epsilon": EPSILON,
+            "rope.dimension_count": HEAD // 4,
+            "rope.dimension_sections": [4, 2, 2, 0],
+            "ssm.conv_kernel": CONVOLVED,
+            "ssm.inner_size": values,
+            "ssm.state_size": DELTA_STATE,
+            "ssm.time_step_rank": DELTA_VALUE_HEADS,
+            "ssm.group_count": DELTA_KEY_HEADS,
+        }
+    )
+    for layer in range(layers + 1):
+        block = f"blk.{layer}"
+        if layer == layers or (layer + 1) % interval == 0:
+            add_weak_attention(model, block, query_parts=2)  # the second one is a gate
+        else:
+            model.norm(f"{block}.attn_norm")
+            model.matrix(f"{block}.attn_qkv", 2 * keys + values, WIDTH, gain=2)
+            model.matrix(f"{block}.attn_gate", values, WIDTH, gain=2)
+            model.vector(f"{block}.ssm_conv1d.weight", -0.8, 0.8, 2 * keys + values, CONVOLVED)
+            model.vector(f"{block}.ssm_dt.bias", -4, -1.5, DELTA_VALUE_HEADS)
+            model.vector(f"{block}.ssm_a", -1.5, -0.2, DELTA_VALUE_HEADS)
+            model.matrix(f"{block}.ssm_beta", DELTA_VALUE_HEADS, WIDTH, gain=1)
+            model.matrix(f"{block}.ssm_alpha", DELTA_VALUE_HEADS, WIDTH, gain=1)
+            model.norm(f"{block}.ssm_norm", DELTA_STATE)
+            model.matrix(f"{block}.ssm_out", WIDTH, values, gain=0.1)
+        model.norm(f"{block}.post_attention_norm")
+        add_weak_feed_forward(model, block)
+    add_head(model, f"blk.{layers}")
+
+
 def add_rwkv7(model: RandomModel):
     layers = 3
     model.set(
@@ -292,6 +397,96 @@ def add_rwkv7(model: RandomModel):
         model.matrix(f"{block}.channel_mix_value", WIDTH, FEED_FORWARD, gain=0.4)
 
 
+MANY_EXPERTS, MANY_USED = 16, 3  # of the mixtures without a state
+
+
+def set_mixture(model: RandomModel, layers: int, head: int, kv_heads: int):
+    model.set(
+        {
+            "block_count": layers,
+            "feed_forward_length": FEED_FORWARD,
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": kv_heads,
+            "attention.layer_norm_rms_epsilon": EPSILON,
+            "rope.dimension_count": head,
+            "expert_count": MANY_EXPERTS,
+            "expert_used_count": MANY_USED,
+            "expert_feed_forward_length": EXPERT_FEED_FORWARD,
+        }
+    )
+
+
+def add_experts(model: RandomModel, block: str, kind: GGMLQuantizationType):
+    model.matrix(f"{block}.ffn_gate_inp", MANY_EXPERTS, WIDTH, gain=2, kind=GGMLQuantizationType.F32)
+    add_gated_feed_forward(model, block, "_exps", EXPERT_FEED_FORWARD, MANY_EXPERTS, kind=kind)
+
+
+def add_qwen3moe(model: RandomModel):
+    layers = 3
+    set_mixture(model, layers, HEAD, KV_HEADS)
+    model.set({"attention.key_length": HEAD, "attention.value_length": HEAD})
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        add_attention(model, block)
+        model.norm(f"{block}.attn_q_norm", HEAD)
+        model.norm(f"{block}.attn_k_norm", HEAD)
+        model.norm(f"{block}.ffn_norm")
+        add_experts(model, block, GGMLQuantizationType.Q5_1)
+
+
+def add_deepseek2(model: RandomModel):
+    """Latent attention with low-rank queries, a dense first layer, a shared expert."""
+    layers, rope, latent = 3, 32, 64
+    set_mixture(model, layers, rope, 1)
+    model.set(
+        {
+            "leading_dense_block_count": 1,
+            "expert_shared_count": 1,
+            "attention.q_lora_rank": RANK,
+            "attention.kv_lora_rank": latent,
+            "attention.key_length": latent + rope,
+            "attention.value_length": latent,
+            "attention.key_length_mla": HEAD + rope,
+            "attention.value_length_mla": HEAD,
+        }
+    )
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        model.norm(f"{block}.attn_norm")
+        model.norm(f"{block}.attn_q_a_norm", RANK)
+        model.norm(f"{block}.attn_kv_a_norm", latent)
+        model.matrix(f"{block}.attn_q_a", RANK, WIDTH, gain=2)
+        model.matrix(f"{block}.attn_q_b", HEADS * (HEAD + rope), RANK, gain=2)
+        model.matrix(f"{block}.attn_kv_a_mqa", latent + rope, WIDTH, gain=2)
+        model.matrix(f"{block}.attn_k_b", HEADS, latent, HEAD, gain=1)
+        model.matrix(f"{block}.attn_v_b", HEADS, HEAD, latent, gain=1)
+        model.matrix(f"{block}.attn_output", WIDTH, HEADS * HEAD, gain=1.5)
+        model.norm(f"{block}.ffn_norm")
+        if layer == 0:
+            add_gated_feed_forward(model, block, "", FEED_FORWARD)
+        else:
+            add_experts(model, block, GGMLQuantizationType.Q5_0)
+            add_gated_feed_forward(model, block, "_shexp", EXPERT_FEED_FORWARD)
+
+
+def add_gpt_oss(model: RandomModel):
+    """Sinks, biases everywhere, every second layer with a short window, experts in MXFP4."""
+    layers = 4
+    set_mixture(model, layers, HEAD, KV_HEADS)
+    model.set({"attention.key_length": HEAD, "attention.value_length": HEAD, "attention.sliding_window": 128})
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        add_attention(model, block)
+        for name, size in (("q", HEADS * HEAD), ("k", KV_HEADS * HEAD), ("v", KV_HEADS * HEAD), ("output", WIDTH)):
+            model.vector(f"{block}.attn_{name}.bias", -0.1, 0.1, size)
+        model.vector(f"{block}.attn_sinks.weight", -1, 1, HEADS)
+        model.norm(f"{block}.post_attention_norm")
+        add_experts(model, block, GGMLQuantizationType.MXFP4)
+        model.vector(f"{block}.ffn_gate_inp.bias", -0.1, 0.1, MANY_EXPERTS)
+        for name, size in (("gate", EXPERT_FEED_FORWARD), ("up", EXPERT_FEED_FORWARD), ("down", WIDTH)):
+            model.vector(f"{block}.ffn_{name}_exps.bias", -0.1, 0.1, MANY_EXPERTS, size)
+
+
 def add_norm_with_bias(model: RandomModel, name: str):
     model.norm(name)
     model.vector(f"{name}.bias", -0.1, 0.1, WIDTH)
@@ -305,10 +500,19 @@ LAYERS: dict[str, tuple[str, Callable[[RandomModel], None]]] = {  # and the name
     "rwkv7": ("rwkv7", add_rwkv7),
 }
 ARCHITECTURES: tuple[str, ...] = tuple(LAYERS)
+MIXTURES: dict[str, tuple[str, Callable[[RandomModel], None]]] = {
+    "qwen3moe": ("qwen3moe", add_qwen3moe),
+    "deepseek2": ("deepseek2", add_deepseek2),
+    "gpt-oss": ("gpt-oss", add_gpt_oss),
+}
+WITH_HEADS: dict[str, tuple[str, Callable[[RandomModel], None]]] = {
+    "dense": ("hy_v3", add_hy_v3),
+    "hybrid": ("qwen35", add_qwen35),
+}
 
 
 def write_random_model(architecture: str, path: Path, seed: int = 1) -> None:
-    name, add_layers = LAYERS[architecture]
+    name, add_layers = (LAYERS | MIXTURES | WITH_HEADS)[architecture]
     model = RandomModel(name, path, seed)
     model.set({"context_length": CONTEXT, "embedding_length": WIDTH})
     model.embeddings()
@@ -318,7 +522,7 @@ def write_random_model(architecture: str, path: Path, seed: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    for architecture in ARCHITECTURES:
+    for architecture in LAYERS | MIXTURES | WITH_HEADS:
         path = Path(sys.argv[1]) / f"{architecture}.gguf"
         write_random_model(architecture, path)
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -221,7 +221,7 @@ class TestPages:
         checked(post(server, {"Origin": "https://two.example", "Host": "llm.example:8080"}))
         assert post(server, {"Origin": "https://three.example"}).status_code == 403
         preflight = server.http.options("/v1/chat/completions", headers=PREFLIGHT)
-        assert preflight.status_code == 204
+        assert preflight.status_code == 200
         allowed = cors_headers(preflight)
         assert allowed["access-control-allow-origin"] == "https://example.org"
         assert "POST" in allowed["access-control-allow-methods"]

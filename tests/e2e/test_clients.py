@@ -1,4 +1,5 @@
-"""The real clients, unchanged, against the in-repo model: PyPI openai and anthropic, npm openai, curl."""
+"""The real clients, unchanged, against the in-repo model: openai and anthropic for Python and JavaScript, Vercel's ai, LangChain,
+LiteLLM, llm, curl."""
 
 import json
 import os
@@ -334,22 +335,95 @@ class TestAnthropic:
         assert "max_tokens" in caught.value.body["error"]["message"]
 
 
-def test_npm_openai(server):
-    here = Path(__file__).parent / "node"
-    modules = Path(os.environ.get("OUTRIDER_NODE_MODULES") or here / "node_modules")
-    assert (modules / "openai").is_dir(), (
-        f"no openai package in {modules}: ./test installs it (npm ci in tests/e2e/node)"
-    )
+def run_client(*command, **environment) -> dict:
+    """What a client that is a program of its own prints: JSON."""
     run = subprocess.run(
-        ["node", here / "client.mjs", f"{server.url}/v1", modules], capture_output=True, text=True, timeout=seconds(120)
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=seconds(120),
+        env={**os.environ, **environment},
     )
     assert run.returncode == 0, run.stderr
-    result = json.loads(run.stdout)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def node(script: str, url: str) -> dict:
+    here = Path(__file__).parent / "node"
+    modules = Path(os.environ.get("OUTRIDER_NODE_MODULES") or here / "node_modules")
+    assert (modules / "openai").is_dir(), f"no packages in {modules}: ./test installs them (npm ci in tests/e2e/node)"
+    return run_client("node", here / script, url, modules)
+
+
+def check_result(result: dict, min_pieces: int = 1):
+    """What each of these clients asks: a question, the same as a stream, a tool. A short answer may come in one piece."""
     assert "Paris" in result["chat"]
     assert result["stream"] == result["chat"]
-    assert result["pieces"] > 3
+    assert result["pieces"] >= min_pieces
     assert result["tool"]["name"] == "get_weather"
     check_weather(result["tool"]["arguments"])
+
+
+def test_npm_openai(server):
+    check_result(node("client.mjs", f"{server.url}/v1"), min_pieces=4)
+
+
+def test_npm_anthropic(server):
+    result = node("anthropic.mjs", server.url)
+    check_result(result)
+    assert result["final"] == result["chat"]
+    assert result["counted"] == 0, "what is counted is what is used"
+    assert "prompt is too long" in result["tooLong"], "the words by which agents know that they must shorten it"
+
+
+def test_npm_ai_of_vercel(server):
+    result = node("ai.mjs", server.url)
+    check_result(result)
+    assert result["usage"] > 0
+    check_weather(result["object"])
+
+
+class TestFrameworks:
+    """LangChain, LiteLLM and the command llm, in a Python of their own."""
+
+    @pytest.fixture
+    def python(self) -> str:
+        python = os.environ.get("OUTRIDER_CLIENTS_PYTHON")
+        if not python:
+            pytest.skip("OUTRIDER_CLIENTS_PYTHON is not set; ./test sets it")
+        return python
+
+    here = Path(__file__).parent / "clients"
+
+    def test_langchain(self, server, serve, python):
+        result = run_client(python, self.here / "langchain_client.py", server.url, serve("--embeddings").url)
+        check_result(result)
+        check_weather(result["object"])
+        assert len(result["choices"]) == 2
+        assert len(set(result["vectors"])) == 1 and len(result["vectors"]) == 2
+
+    def test_litellm(self, server, python):
+        result = run_client(python, self.here / "litellm_client.py", server.url, json.dumps(WEATHER_SCHEMA))
+        check_result(result)
+        check_weather(result["object"])
+        assert result["too_long"] == "ContextWindowExceededError"
+        assert result["wrong"] == "BadRequestError"
+
+    def test_llm(self, server, python, tmp_path):
+        model = f"- model_id: outrider\n  model_name: any\n  api_base: {server.url}/v1\n  supports_schema: true\n"
+        (tmp_path / "extra-openai-models.yaml").write_text(model)
+
+        def llm(*arguments) -> str:
+            command = [python, "-m", "llm", "prompt", "-m", "outrider", "-o", "temperature", "0", "--key", "none", *arguments]
+            environment = {**os.environ, "LLM_USER_PATH": str(tmp_path)}
+            run = subprocess.run(command, capture_output=True, text=True, timeout=seconds(120), env=environment)
+            assert run.returncode == 0, run.stderr
+            return run.stdout
+
+        streamed = llm("-o", "max_tokens", "64", QUESTION)
+        assert "Paris" in streamed
+        assert llm("--no-stream", "-o", "max_tokens", "64", QUESTION) == streamed
+        check_weather(llm("--schema", json.dumps(WEATHER_SCHEMA), "-o", "max_tokens", "128", ASK_WEATHER[0]["content"]))
 
 
 class TestCurl:

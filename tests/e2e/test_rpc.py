@@ -42,6 +42,15 @@ def test_chat_through_a_worker(worker):
         assert text_of(server.chat("List five colours."))
 
 
+def test_weights_that_stay_here_have_our_kernels(worker):
+    address, _ = worker
+    with Server("--rpc", address, "-ngl", "99", "-ot", "ffn_.*=CPU", "--kernels", "outrider") as server:
+        props = server.get("/props")
+        assert re.fullmatch(r"outrider \(.+\) for q8_0 on the CPU; RPC.* computes the rest", props["kernels"])
+        assert props["exactness"]["holds"] is False
+        assert "Paris" in text_of(server.chat("What is the capital of France?"))
+
+
 def test_dead_worker():
     address = f"127.0.0.1:{free_port()}"
     assert_refused(

@@ -91,12 +91,14 @@ def test_slow_senders_hold_up_nobody(serve, server_has_key, sender_has_key):
             headers = {"Authorization": f"Bearer {KEY}"}
             answer = httpx.post(f"{server.url}/v1/chat/completions", json=chat_request("Hi", max_tokens=4), headers=headers, timeout=seconds(60))
             assert text_of(checked(answer).json()) is not None
-            if kinds == ["header"]:
+            refused = server_has_key and not sender_has_key and kinds != ["header"]  # as soon as their head has come
+            if len(kinds) == 1 and not refused:  # all kinds together are more connections than one address may have
                 assert drips.connected() == SENDERS, "answered only because slow ones had been dropped"
 
 
 def test_slow_senders_are_dropped_at_the_deadline():
-    with Server("--http-head-seconds", "2", "--http-body-seconds", "2") as server:
+    deadline = seconds(2)
+    with Server("--http-head-seconds", f"{deadline:.0f}", "--http-body-seconds", f"{deadline:.0f}") as server:
         for kind in KINDS:
             start = time.monotonic()
             with Drips(server.port, [kind]) as drips:
@@ -106,7 +108,7 @@ def test_slow_senders_are_dropped_at_the_deadline():
                     assert time.monotonic() - start < seconds(30), f"{len(waiting)} of {kind} are still connected"
                     readable, _, _ = select.select(list(waiting), [], [], 1)
                     waiting -= set(readable)
-                assert time.monotonic() - start >= 1.9, "before the deadline"
+                assert time.monotonic() - start >= 0.95 * deadline, "before the deadline"
                 assert drips.peers[0].recv(4096).startswith(b"HTTP/1.1 408 ")
         assert text_of(server.chat("What is the capital of France?"))
 

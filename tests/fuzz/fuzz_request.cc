@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "api/embeddings.h"
 #include "api/info.h"
+#include "api/input_tokens.h"
 #include "api/protocol.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -18,12 +20,58 @@ namespace {
 
 using Endpoint = Result<Json> (*)(const Json&, const ApiContext&);
 
-constexpr ParseRequest kProtocols[] = {ParseChatCompletion, ParseTextCompletion, ParseResponse, ParseMessages,
-                                       ParseLlamaCompletion};
-constexpr Endpoint kEndpoints[] = {TokenizeJson, ApplyTemplateJson};
+// A model that has all that endpoints may want.
+class Tokens : public FakeTokenizer {
+ public:
+  InfillTokens infill() const override { return {.prefix = 1, .suffix = 2, .middle = 3, .repository = 4, .file = 5}; }
+};
+
+class Vectors : public Embedder {
+ public:
+  explicit Vectors(EmbeddingKind kind) : kind_(kind) {}
+  EmbeddingKind kind() const override { return kind_; }
+  int max_tokens() const override { return 512; }
+  Result<std::vector<float>> Embed(std::span<const Token> tokens) override {
+    return std::vector<float>{static_cast<float>(tokens.size()), 1, 2};
+  }
+  Result<std::vector<std::vector<float>>> EmbedEach(std::span<const Token> tokens) override {
+    return std::vector<std::vector<float>>(tokens.size(), {1, 2});
+  }
+
+ private:
+  const EmbeddingKind kind_;
+};
+
+template <EmbeddingKind kKind, ParseEmbeddingRequest kParse>
+Result<Json> Embeddings(const Json& body, const ApiContext& context) {
+  Vectors vectors(kKind);
+  const Result<EmbeddingRequest> request = kParse(body, context, vectors);
+  if (!request.ok()) return request.status();
+  return AnswerEmbeddings(*request, vectors, [](size_t) { return Status(); });
+}
+
+// What the first byte picks: '1' the first one, and so on.
+struct Choice {
+  ParseRequest parse = nullptr;
+  Endpoint answer = nullptr;
+};
+constexpr Choice kChoices[] = {{ParseChatCompletion},
+                               {ParseTextCompletion},
+                               {ParseResponse},
+                               {ParseMessages},
+                               {ParseLlamaCompletion},
+                               {nullptr, TokenizeJson},
+                               {nullptr, ApplyTemplateJson},
+                               {ParseInfill},
+                               {nullptr, ChatInputTokens},
+                               {nullptr, ResponseInputTokens},
+                               {nullptr, MessageInputTokens},
+                               {nullptr, Embeddings<EmbeddingKind::kText, ParseEmbeddings>},
+                               {nullptr, Embeddings<EmbeddingKind::kTokens, ParseLlamaEmbeddings>},
+                               {nullptr, Embeddings<EmbeddingKind::kRank, ParseRerank>}};
 
 const ApiContext& Context() {
-  static const FakeTokenizer tokenizer;
+  static const Tokens tokenizer;
   static const std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create("", "<bos>", "<eos>"));
   static const ApiContext context{.tokenizer = tokenizer,
                                   .chat = *chat,
@@ -37,7 +85,7 @@ const ApiContext& Context() {
 }
 
 void CheckRefusal(const Status& status) {
-  Require(status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kUnsupported,
+  Require(HttpStatus(status.code()) == 400 || status.code() == StatusCode::kUnsupported,
           "a bad request is the client's error");
   Require(!status.message().empty(), "an error says what is wrong");
   Require(IsValidUtf8(DumpJson(OpenAiError(status))), "OpenAI's error is valid UTF-8");
@@ -85,7 +133,12 @@ void Answer(ParsedRequest& request, std::string_view bytes) {
                                .timings = last.timings,
                                .seed = 1,
                                .slot = 0};
-  const std::string events = request.writer->Append(first) + request.writer->Append(last);
+  first.progress = {{2, 0, 0, 0}, {2, 0, 2, 1}};
+  std::string events;
+  for (size_t choice = request.more.size() + 1; choice-- > 0;) {
+    first.choice = last.choice = static_cast<int>(choice);
+    events += request.writer->Append(first) + request.writer->Append(last);
+  }
   Require(IsValidUtf8(events), "events are valid UTF-8");
   Require(events.empty() || events.ends_with("\n\n"), "events are complete");
   if (!request.stream) Require(IsValidUtf8(DumpJson(request.writer->Whole())), "the answer is valid UTF-8");
@@ -95,16 +148,20 @@ void Answer(ParsedRequest& request, std::string_view bytes) {
 void Run(size_t choice, std::string_view body, std::string_view answer) {
   const Result<Json> parsed = ParseJson(body);
   if (!parsed.ok()) return CheckRefusal(parsed.status());
-  choice %= std::size(kProtocols) + std::size(kEndpoints);
-  if (choice >= std::size(kProtocols)) {
-    const Result<Json> result = kEndpoints[choice - std::size(kProtocols)](*parsed, Context());
+  const auto [parse, answer_json] = kChoices[choice % std::size(kChoices)];
+  if (answer_json != nullptr) {
+    const Result<Json> result = answer_json(*parsed, Context());
     if (!result.ok()) return CheckRefusal(result.status());
     return Require(IsValidUtf8(DumpJson(*result)), "the answer is valid UTF-8");
   }
-  Result<ParsedRequest> request = kProtocols[choice](*parsed, "owner", Context());
+  Result<ParsedRequest> request = parse(*parsed, "owner", Context());
   if (!request.ok()) return CheckRefusal(request.status());
   Require(request->generation.owner == "owner", "the request is its owner's");
   CheckRequest(request->generation);
+  for (const GenerationRequest& other : request->more) {
+    Require(other.owner == "owner", "all choices are the owner's");
+    CheckRequest(other);
+  }
   Answer(*request, answer);
 }
 
@@ -115,6 +172,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   const size_t end = std::min(rest.find('\0'), rest.size());
-  outrider::Run(data[0], rest.substr(0, end), rest.substr(std::min(end + 1, rest.size())));
+  outrider::Run(static_cast<uint8_t>(data[0] - '1'), rest.substr(0, end), rest.substr(std::min(end + 1, rest.size())));
   return 0;
 }

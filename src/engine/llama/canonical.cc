@@ -70,8 +70,8 @@ bool TooLargeToCopy(const ModelOptions& options) {
   const uint64_t memory = TotalMemory(), needed = FileBytes(options.path);
   if (memory == 0 || static_cast<double>(needed) < kShare * static_cast<double>(memory)) return false;
   LogInfo(
-      "weights stay mapped: reordered, their {:.1f} GB would not fit well into {:.1f} GB (--kernels outrider forces "
-      "it)",
+      "the weights stay in the mapped file and are not reordered for this CPU: a copy of {:.1f} GB would not fit well "
+      "into {:.1f} GB of memory (--kernels outrider reorders them all the same)",
       static_cast<double>(needed) / 1e9, static_cast<double>(memory) / 1e9);
   return true;
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "engine/llama/llama_model.h"
-#include "engine/llama/step_split.h"
+#include "engine/step_split.h"
 
 namespace outrider {
 namespace {

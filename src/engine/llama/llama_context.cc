@@ -165,6 +165,9 @@ EngineInfo DescribeEngine(const LlamaModel& model, const llama_context* context,
 constexpr std::array<std::string_view, 12> kHiddenArchitectures = {"llama",  "qwen3",     "qwen3moe",   "qwen3next",
                                                                    "qwen35", "qwen35moe", "gemma4",     "gpt-oss",
                                                                    "lfm2",   "lfm2moe",   "minimax-m2", "nemotron_h"};
+// Those that give the state after the last layer for every row (res->t_h_nextn).
+constexpr std::array<std::string_view, 7> kLastStateArchitectures = {"qwen3next", "qwen35",     "qwen35moe", "gpt-oss",
+                                                                     "gemma4",    "nemotron_h", "hy_v3"};
 
 }  // namespace
 
@@ -195,18 +198,19 @@ Result<LlamaContext> MakeLlamaContext(LlamaModel& model, const ContextOptions& o
 }
 
 Status CheckHiddenLayers(const LlamaModel& model, std::span<const int> layers) {
-  std::array<char, 64> architecture{};
-  llama_model_meta_val_str(model.handle(), "general.architecture", architecture.data(), architecture.size());
-  const auto& known = kHiddenArchitectures;
-  if (std::find(known.begin(), known.end(), std::string_view(architecture.data())) == known.end()) {
-    return Unsupported(fmt::format("libllama does not give the hidden states of {} models", architecture.data()));
-  }
-  const int n_layers = llama_model_n_layer(model.handle());
+  if (layers.empty()) return Unsupported("no layer was named whose hidden states are wanted");
+  const auto has = [&](const auto& known) {
+    return std::find(known.begin(), known.end(), model.Architecture()) != known.end();
+  };
+  const int n_layers = model.LayerCount();
   for (const int layer : layers) {
-    if (layer < 0 || layer >= n_layers)
+    if (layer < 0 || layer > n_layers)
       return Unsupported(fmt::format("there is no layer {}: the model has {} of them", layer, n_layers));
+    if (layer == n_layers ? !has(kLastStateArchitectures) : !has(kHiddenArchitectures)) {
+      return Unsupported(fmt::format("libllama does not give the hidden states of {} models", model.Architecture()));
+    }
   }
-  return layers.empty() ? Unsupported("no layer was named whose hidden states are wanted") : Status();
+  return {};
 }
 
 }  // namespace outrider

@@ -35,8 +35,8 @@ Result<LlamaContext> MakeLlamaContext(LlamaModel& model, const ContextOptions& o
 // Makes every context of a model encode positions in the same way.
 void SetRope(const RopeOptions& rope, llama_context_params* params);
 
-// Whether libllama can give the inputs of these layers. For other architectures it would abort the process, so we have
-// a list of those that can.
+// Whether libllama can give the inputs of these layers, and the state after the last one. For other architectures it
+// would abort the process or give nothing, so we have lists of those that can.
 Status CheckHiddenLayers(const LlamaModel& model, std::span<const int> layers);
 
 }  // namespace outrider

@@ -15,13 +15,15 @@ namespace outrider {
 
 class LlamaEmbedder : public Embedder {
  public:
-  // `pooling`: mean, cls or last; "" = what the model asks for, else mean. Context length and threads come from
-  // `options`.
+  // `pooling`: mean, cls, last, none (an embedding for each token) or rank; "" = what the model asks for, else mean.
+  // Context length and threads come from `options`.
   static Result<std::unique_ptr<LlamaEmbedder>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options,
                                                        const std::string& pooling);
 
   int max_tokens() const override { return static_cast<int>(llama_n_batch(context_.get())); }
+  EmbeddingKind kind() const override;
   Result<std::vector<float>> Embed(std::span<const Token> tokens) override;
+  Result<std::vector<std::vector<float>>> EmbedEach(std::span<const Token> tokens) override;
 
  private:
   struct FreeContext {
@@ -32,6 +34,7 @@ class LlamaEmbedder : public Embedder {
   LlamaEmbedder(std::shared_ptr<LlamaModel> model, ContextPtr context)
       : model_(std::move(model)), context_(std::move(context)) {}
 
+  Status Decode(std::span<const Token> tokens);  // with mutex_ held
   const std::shared_ptr<LlamaModel> model_;
   const ContextPtr context_;
   FairMutex mutex_;  // held while the context is in use

@@ -62,7 +62,11 @@ void LlamaEngine::AttachThreads(const ggml_threadpool_params& params, ggml_threa
   threads_ = make(params);
   params_batch.paused = true;  // libllama resumes the pool that it uses
   if (!ggml_threadpool_params_match(&params, &params_batch)) threads_batch_ = make(params_batch);
-  llama_attach_threadpool(context_.get(), threads_->handle(), threads_batch_ ? threads_batch_->handle() : nullptr);
+  LendThreads(context_.get());
+}
+
+void LlamaEngine::LendThreads(llama_context* other) const {
+  llama_attach_threadpool(other, threads_->handle(), threads_batch_ ? threads_batch_->handle() : nullptr);
 }
 
 Status LlamaEngine::Decode(const Batch& batch) {
@@ -161,12 +165,14 @@ Status LlamaEngine::DecodeWithHidden(const Batch& batch) {
 
 // Copies the hidden states of the rows just decoded, which are `rows_of_batch` of the whole batch (empty: all of them).
 void LlamaEngine::KeepHidden(const Batch& rows, std::span<const int> rows_of_batch) {
-  const auto size = static_cast<size_t>(model_->EmbeddingSize());
   for (int i = 0; i < rows.size(); ++i) {
     if (!rows.rows()[static_cast<size_t>(i)].wants_hidden) continue;
     const int place = PlaceOf(i);
     for (const int layer : hidden_layers_) {
-      const float* all = llama_get_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer));
+      const bool last = layer == model_->LayerCount();
+      const auto size = static_cast<size_t>(last ? llama_model_n_embd_out(model_->handle()) : model_->EmbeddingSize());
+      const float* all = last ? llama_get_embeddings_nextn(context_.get())
+                              : llama_get_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer));
       hidden_.Add(rows_of_batch.empty() ? i : rows_of_batch[static_cast<size_t>(i)],
                   {all + static_cast<size_t>(place) * size, size});
     }
@@ -261,7 +267,13 @@ Status LlamaEngine::ProvideHidden(std::span<const int> layers) {
   if (std::equal(layers.begin(), layers.end(), hidden_layers_.begin(), hidden_layers_.end())) return {};
   if (!hidden_layers_.empty()) return Unsupported("another drafter reads the hidden states of other layers already");
   hidden_layers_.assign(layers.begin(), layers.end());
-  for (const int layer : layers) llama_set_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer), true);
+  for (const int layer : layers) {
+    if (layer == model_->LayerCount()) {
+      llama_set_embeddings_nextn(context_.get(), true, /*masked=*/false);
+    } else {
+      llama_set_embeddings_layer_inp(context_.get(), static_cast<uint32_t>(layer), true);
+    }
+  }
   return {};
 }
 

@@ -15,9 +15,9 @@
 #include "engine/llama/llama_context.h"
 #include "engine/llama/llama_model.h"
 #include "engine/llama/sequence_memory.h"
-#include "engine/llama/step_split.h"
 #include "engine/model_options.h"
 #include "engine/row_values.h"
+#include "engine/step_split.h"
 
 namespace outrider {
 
@@ -28,6 +28,12 @@ class LlamaEngine : public Engine {
   // engine's threads.
   static Result<std::unique_ptr<LlamaEngine>> Create(std::shared_ptr<LlamaModel> model, const ContextOptions& options,
                                                      const LlamaEngine* partner = nullptr);
+
+  const std::shared_ptr<LlamaModel>& model() const { return model_; }
+  llama_context* handle() const { return context_.get(); }  // for a head, which reads the model through it
+
+  // Another context, driven by the same thread, computes with these threads.
+  void LendThreads(llama_context* other) const;
 
   const EngineInfo& info() const override { return info_; }
   Status Decode(const Batch& batch) override;

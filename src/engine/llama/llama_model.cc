@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
+#include "engine/llama/head_file.h"
 #include "engine/llama/load_params.h"
 #include "kernels/attention_op.h"
 #include "kernels/device_kernels.h"
@@ -151,6 +152,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   load.params.use_extra_bufts = weights.repack;
   // Otherwise libllama would prefer memory that a device can read to our layout, even if the device is not used.
   if (!weights.our_kernels.empty()) load.params.no_host = true;
+  load.params.load_mtp = options.heads && FileHasMtpHead(options.path);
   auto attention = ChooseAttention(options.kernels, trials);
   if (!attention.ok()) return attention.status();
   ErrorLogCapture errors;
@@ -172,6 +174,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
   if (loaded->on_device() && loaded->MixesExperts() && loaded->exactness_caveat_.empty()) {
     loaded->exactness_caveat_ = fmt::format("on {} products of experts depend on the number of rows", device);
   }
+  loaded->has_head_ = load.params.load_mtp;
   if (!llama_model_has_decoder(model)) {
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
@@ -247,6 +250,11 @@ Attention LlamaModel::attention() const {
 
 std::string LlamaModel::FileType() const {
   return llama_ftype_name(llama_model_ftype(handle()));
+}
+
+std::string LlamaModel::RankTemplate() const {
+  const char* source = llama_model_chat_template(handle(), "rerank");
+  return source == nullptr ? "" : source;
 }
 
 std::string LlamaModel::ChatTemplate() const {

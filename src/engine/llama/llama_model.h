@@ -52,16 +52,20 @@ class LlamaModel {
   // Who computes the attention of every layer, if its memory lies where the layer does.
   Attention attention() const;
 
+  bool has_head() const { return has_head_; }  // for multi-token prediction, loaded with the model
+
   std::string Architecture() const;  // "llama"; "" if the file does not say
   std::string FileType() const;      // of most weights: "Q4_1"
   // Architecture, number of parameters and file type: "llama 135M Q4_1". The number is that of the weights in the file;
   // llama_model_desc guesses it from the number of layers instead.
   std::string Description() const;
   std::string ChatTemplate() const;  // Jinja; "" if the file has none
+  std::string RankTemplate() const;  // with {query} and {document}; "" if the file has none
   bool MixesExperts() const;         // a mixture of experts: each token uses only some of them
   Pos TrainedContext() const { return llama_model_n_ctx_train(handle()); }
   uint64_t SizeBytes() const { return llama_model_size(handle()); }
   uint64_t ParameterCount() const { return llama_model_n_params(handle()); }
+  int LayerCount() const { return llama_model_n_layer(handle()); }  // without heads
   int EmbeddingSize() const { return llama_model_n_embd(handle()); }
 
  private:
@@ -87,6 +91,7 @@ class LlamaModel {
   uint64_t fingerprint_;
   std::string exactness_caveat_;
   Placement placement_;
+  bool has_head_ = false;
   std::string kernels_;
   std::unique_ptr<kernels::AttentionHold> attention_;
 };

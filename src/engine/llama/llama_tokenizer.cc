@@ -92,6 +92,27 @@ bool LlamaTokenizer::Append(std::string_view text, bool add_bos, SpecialTokens s
   return true;
 }
 
+InfillTokens LlamaTokenizer::infill() const {
+  return {.prefix = llama_vocab_fim_pre(vocab_),
+          .suffix = llama_vocab_fim_suf(vocab_),
+          .middle = llama_vocab_fim_mid(vocab_),
+          .repository = llama_vocab_fim_rep(vocab_),
+          .file = llama_vocab_fim_sep(vocab_)};
+}
+
+std::vector<Token> LlamaTokenizer::JoinForRanking(const std::vector<Token>& query,
+                                                  const std::vector<Token>& document) const {
+  const Token end = eos() == kNoToken ? llama_vocab_sep(vocab_) : eos();
+  std::vector<Token> joined;
+  if (adds_bos()) joined.push_back(bos());
+  joined.insert(joined.end(), query.begin(), query.end());
+  if (llama_vocab_get_add_eos(vocab_)) joined.push_back(end);
+  if (llama_vocab_get_add_sep(vocab_)) joined.push_back(llama_vocab_sep(vocab_));
+  joined.insert(joined.end(), document.begin(), document.end());
+  if (llama_vocab_get_add_eos(vocab_)) joined.push_back(end);
+  return joined;
+}
+
 std::string LlamaTokenizer::Piece(Token token, bool show_special) const {
   char buffer[128];
   const int32_t length = llama_token_to_piece(vocab_, token, buffer, sizeof buffer, 0, show_special);

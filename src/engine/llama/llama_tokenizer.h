@@ -22,6 +22,9 @@ class LlamaTokenizer : public Tokenizer {
   bool EndsGeneration(Token token) const override { return llama_vocab_is_eog(vocab_, token); }
   Token bos() const override { return llama_vocab_bos(vocab_); }
   Token eos() const override { return llama_vocab_eos(vocab_); }
+  bool adds_bos() const override { return llama_vocab_get_add_bos(vocab_); }
+  InfillTokens infill() const override;
+  std::vector<Token> JoinForRanking(const std::vector<Token>& query, const std::vector<Token>& document) const override;
   uint64_t fingerprint() const override { return fingerprint_; }
   size_t max_token_bytes() const override { return max_token_bytes_; }
 

@@ -1,6 +1,7 @@
 // StepSplit: how libllama cuts a batch into the parts (its micro-batches) that it computes one after the other. The
-// only place that knows this rule; it follows llama_batch_allocr (split_simple, split_equal), and layout_test
-// compares it with what libllama really computes.
+// only place that knows this rule; it follows llama_batch_allocr (split_simple, split_equal), and
+// engine/llama/layout_test compares it with what libllama really computes. LlamaEngine answers with it; simulations and
+// tests that imitate such an engine use it too. Pure, so it is in this room and not beside libllama.
 //
 // If each sequence has a memory of its own, a part has the same number of rows of each of its sequences, which have
 // consecutive ids; a sequence with more rows is continued in a later part. If sequences share one memory, a part ends

@@ -1,4 +1,4 @@
-#include "engine/llama/step_split.h"
+#include "engine/step_split.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
