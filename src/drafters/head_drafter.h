@@ -36,8 +36,7 @@ class HeadDrafter : public Drafter, public HistoryReader {
   int Lag(SeqId seq, std::span<const Token> history) const override;
   void Read(SeqId seq, std::span<const Token> history, int tokens) override;
 
-  static constexpr int kReadAlong = 16;  // states that Propose may read by itself; more are counted as lag
-  static constexpr int kMaxGiven = 4;    // tokens of another drafter that a draft may begin with: each costs a round
+  static constexpr int kMaxGiven = 4;  // tokens of another drafter that a draft may begin with: each costs a round
 
  private:
   // The state of a row of the target.

@@ -10,6 +10,9 @@ namespace outrider {
 
 class HistoryReader {
  public:
+  // So many tokens a drafter may read while it proposes; Lag counts only more than these.
+  static constexpr int kReadAlong = 16;
+
   virtual ~HistoryReader() = default;
 
   // Tokens of the history that the drafter still has to read before it can propose for `seq`.

@@ -38,8 +38,6 @@ class ModelDrafter : public Drafter, public HistoryReader {
   // Clears the memory of `seq`.
   void Forget(SeqId seq);
 
-  static constexpr int kReadAlong = 16;  // tokens that Propose may read by itself; more are counted as lag
-
  private:
   // What the engine's memory of one sequence holds: the history from `start` on, then perhaps drafted tokens.
   struct Memory {

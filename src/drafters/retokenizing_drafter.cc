@@ -25,7 +25,7 @@ void RetokenizingDrafter::Begin(SeqId seq, std::span<const Token> history, const
 int RetokenizingDrafter::Lag(SeqId seq, std::span<const Token> history) const {
   const Retokenizer& retokenizer = retokenizers_[static_cast<size_t>(seq)];
   const size_t behind = history.size() - retokenizer.consumed();
-  return behind > ModelDrafter::kReadAlong ? static_cast<int>(behind) : model_->Lag(seq, retokenizer.output());
+  return behind > kReadAlong ? static_cast<int>(behind) : model_->Lag(seq, retokenizer.output());
 }
 
 void RetokenizingDrafter::Read(SeqId seq, std::span<const Token> history, int tokens) {
@@ -50,7 +50,7 @@ void RetokenizingDrafter::Propose(std::span<Proposal*> proposals) {
 bool RetokenizingDrafter::TranslateToDraft(const Proposal& proposal, Proposal& translated) {
   Retokenizer& retokenizer = retokenizers_[static_cast<size_t>(proposal.seq)];
   model_->Revise(proposal.seq, retokenizer.settled());
-  retokenizer.Advance(proposal.history, ModelDrafter::kReadAlong);
+  retokenizer.Advance(proposal.history, kReadAlong);
   if (retokenizer.consumed() < proposal.history.size()) return false;
   std::string given;
   for (const DraftToken& token : proposal.draft.tokens) given += target_.Piece(token.token, true);

@@ -69,8 +69,6 @@ class ReplayedDrafter : public Drafter, public HistoryReader {
   }
 
  private:
-  static constexpr int kReadAlong = 16;
-
   static Duration ToDuration(double seconds) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   }
