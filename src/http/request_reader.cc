@@ -69,11 +69,6 @@ bool RequestHead::Has(std::string_view name) const {
                      [&](const auto& header) { return EqualNames(header.first, name); });
 }
 
-bool RequestHead::HasPrefix(std::string_view prefix) const {
-  return std::any_of(headers_.begin(), headers_.end(),
-                     [&](const auto& header) { return EqualNames(header.first.substr(0, prefix.size()), prefix); });
-}
-
 size_t RequestReader::Take(std::string_view bytes) {
   if (bytes.empty()) return 0;
   if (state_ == State::kHead) return TakeHead(bytes);

@@ -29,7 +29,6 @@ class RequestHead {
   std::string_view path() const { return path_; }        // not decoded, without the query
   std::string_view Header(std::string_view name) const;  // the first of that name; "" if there is none
   bool Has(std::string_view name) const;                 // names are compared without regard to case
-  bool HasPrefix(std::string_view prefix) const;         // whether a name begins like this
   const std::vector<std::pair<std::string_view, std::string_view>>& headers() const { return headers_; }
   bool is_http_1_0() const { return http_1_0_; }
 
