@@ -25,6 +25,19 @@ Entry EntryOf(const httplib::Request& request) {
           header("Accept")};
 }
 
+const ApiKey* KeyOf(const ApiKeys& keys, const Entry& entry) {
+  return keys.Find(entry.authorization, entry.x_api_key);
+}
+
+const ApiKey* KeyOf(const ApiKeys& keys, const httplib::Request& request) {
+  return KeyOf(keys, EntryOf(request));
+}
+
+std::string OwnerOf(const ApiKeys& keys, const httplib::Request& request) {
+  const ApiKey* key = KeyOf(keys, request);
+  return key == nullptr ? "" : key->name;
+}
+
 bool IsOpenPath(std::string_view path) {
   return path == "/health" || path == "/v1/health";
 }

@@ -3,8 +3,10 @@
 
 #include <cpp-httplib/httplib.h>
 
+#include <string>
 #include <string_view>
 
+#include "http/auth.h"
 #include "http/browser_guard.h"
 #include "http/request_reader.h"
 
@@ -18,6 +20,11 @@ struct Entry {
 
 Entry EntryOf(const RequestHead& head);
 Entry EntryOf(const httplib::Request& request);
+
+// The key that was sent with the request; null if it is none of `keys`.
+const ApiKey* KeyOf(const ApiKeys& keys, const Entry& entry);
+const ApiKey* KeyOf(const ApiKeys& keys, const httplib::Request& request);
+std::string OwnerOf(const ApiKeys& keys, const httplib::Request& request);  // the key's name; "" without one
 
 bool IsOpenPath(std::string_view path);  // needs no key
 bool IsFreePath(std::string_view path);  // is not counted among the requests of a key

@@ -32,6 +32,11 @@ void SendError(const Request& request, Response& response, const Status& error) 
   SendError(request, response, error, HttpStatus(error.code()));
 }
 
+void SendLimit(const Request& request, Response& response, int retry_after_seconds, const Status& error) {
+  response.set_header("Retry-After", std::to_string(retry_after_seconds));
+  SendError(request, response, error);
+}
+
 void SendException(const Request& request, Response& response, std::exception_ptr exception) {
   std::string what = "unknown exception";
   try {

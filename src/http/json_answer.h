@@ -18,6 +18,10 @@ Json ErrorJson(std::string_view path, const Status& error, int status = 0);
 void SendError(const httplib::Request& request, httplib::Response& response, const Status& error, int status);
 void SendError(const httplib::Request& request, httplib::Response& response, const Status& error);
 
+// A limit was hit; the request may be sent again after `retry_after_seconds`.
+void SendLimit(const httplib::Request& request, httplib::Response& response, int retry_after_seconds,
+               const Status& error);
+
 // A handler threw: 503 if memory was short, which ends this request and no other; else 500.
 void SendException(const httplib::Request& request, httplib::Response& response, std::exception_ptr exception);
 

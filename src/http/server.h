@@ -27,6 +27,8 @@
 
 namespace outrider {
 
+inline constexpr int kMaxGenerations = 1024;  // each has a thread
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                         // 0 = any free one
@@ -41,7 +43,7 @@ struct HttpOptions {
   int idle_seconds = 5;                   // a kept-alive connection without a request is closed after this
   int max_connections = 1024;
   int max_connections_per_peer = 256;
-  int max_generations = 128;                      // requests that run or wait at once; each has a thread. 1024 at most
+  int max_generations = 128;                      // requests that run or wait at once; at most kMaxGenerations
   bool slots = true;                              // serve GET /slots
   bool page = true;                               // serve the page for people at /
   SlotFileOptions slot_files;                     // for /slots?action=save

@@ -28,9 +28,10 @@ std::string PostRequest(const std::string& path, const std::string& body) {
 
 struct RunningServer {
   explicit RunningServer(HttpOptions options = {}, int n_sequences = 2, SchedulerOptions scheduling = {},
-                         Embedder* embedder = nullptr)
+                         Embedder* embedder = nullptr, const ApiContext* api = nullptr)
       : house(n_sequences, scheduling),
-        server(FreePort(std::move(options)), {house.context.api, info, house.scheduler, embedder}) {
+        server(FreePort(std::move(options)),
+               {api == nullptr ? house.context.api : *api, info, house.scheduler, embedder}) {
     info.model_path = "/models/fake.gguf";
     EXPECT_TRUE(server.Listen().ok());
     thread = std::thread([this] { server.Serve(); });
@@ -77,6 +78,14 @@ std::string Completion(int tokens, bool stream = false) {
   return Json{{"prompt", "Say it: "}, {"n_predict", tokens}, {"temperature", 0}, {"stream", stream}}.dump();
 }
 
+void ExpectJson(const RunningServer& server, const std::string& path, const std::string& body) {
+  const auto answer = server.Post(path, body);
+  ASSERT_TRUE(answer) << path;
+  EXPECT_EQ(answer->status, 200) << path << ": " << answer->body;
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "application/json") << path;
+  EXPECT_TRUE(Json::accept(answer->body)) << path << ": " << answer->body;
+}
+
 // --- Routes
 
 TEST(HttpServerTest, EveryPathLeadsSomewhere) {
@@ -106,12 +115,41 @@ TEST(HttpServerTest, EveryPathLeadsSomewhere) {
       {"/apply-template", R"({"messages": [{"role": "user", "content": "Hi"}]})"},
       {"/slots/1?action=erase", ""},
   };
-  for (const auto& [path, body] : posts) {
-    const auto answer = server.Post(path, body);
-    ASSERT_TRUE(answer) << path;
-    EXPECT_EQ(answer->status, 200) << path << ": " << answer->body;
-    EXPECT_EQ(answer->get_header_value("Content-Type"), "application/json") << path;
-    EXPECT_TRUE(Json::accept(answer->body)) << path << ": " << answer->body;
+  for (const auto& [path, body] : posts) ExpectJson(server, path, body);
+
+  int live_status = 0;  // a stream without an end: only its beginning is looked at
+  server.Client().Get(
+      "/live", {},
+      [&](const httplib::Response& response) {
+        live_status = response.status;
+        return false;
+      },
+      [](const char*, size_t) { return false; });
+  EXPECT_EQ(live_status, 200);
+}
+
+TEST(HttpServerTest, EveryPathOfSpecialModelsLeadsSomewhere) {
+  struct GapTokenizer : FakeTokenizer {
+    InfillTokens infill() const override { return {.prefix = 1, .suffix = 2, .middle = 3}; }
+  } tokenizer;
+  struct Vectors : Embedder {
+    explicit Vectors(EmbeddingKind its_kind) : its_kind_(its_kind) {}
+    EmbeddingKind kind() const override { return its_kind_; }
+    int max_tokens() const override { return 100; }
+    Result<std::vector<float>> Embed(std::span<const Token>) override { return std::vector<float>{1}; }
+    const EmbeddingKind its_kind_;
+  } text(EmbeddingKind::kText), rank(EmbeddingKind::kRank);
+  const std::unique_ptr<ChatTemplate> chat = MakeTemplate("");
+  const ApiContext api{tokenizer, *chat, "gaps", 0, 1000, 2, {}, -1};
+
+  const RunningServer embedding({}, 2, {}, &text, &api), ranking({}, 2, {}, &rank);
+  for (const char* path : {"/infill", "/v1/infill"}) {
+    ExpectJson(embedding, path, R"({"input_prefix": "a", "input_suffix": "b", "n_predict": 3})");
+  }
+  ExpectJson(embedding, "/v1/embeddings", R"({"input": "Hi"})");
+  for (const char* path : {"/embeddings", "/embedding"}) ExpectJson(embedding, path, R"({"content": "Hi"})");
+  for (const char* path : {"/rerank", "/reranking", "/v1/rerank", "/v1/reranking"}) {
+    ExpectJson(ranking, path, R"({"query": "a", "documents": ["b"]})");
   }
 }
 
