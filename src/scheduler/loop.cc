@@ -23,10 +23,10 @@ bool Scheduler::StepOrAbandon() {
     if (!sequence.busy()) continue;
     engine_.TruncateTo(sequence.id, 0);
     speculator_->Drop(sequence.id);
-    Finish(sequence, FinishReason::kError, Unavailable("the server has not enough memory for this request"));
+    committer_.Finish(sequence, FinishReason::kError, Unavailable("the server has not enough memory for this request"));
   }
   PublishStatus();
-  Deliver();
+  outbox_.Deliver();
   return true;
 }
 

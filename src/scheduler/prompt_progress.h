@@ -2,12 +2,13 @@
 #pragma once
 
 #include "base/clock.h"
-#include "scheduler/generation.h"
+#include "engine/engine.h"
+#include "scheduler/outbox.h"
 #include "scheduler/sequence.h"
 
 namespace outrider {
 
-// `in_memory`: tokens of the sequence in the engine's memory.
-Chunk ProgressChunk(const Sequence& sequence, Pos in_memory, TimePoint now);
+// Nothing if the request did not ask for it.
+void ReportProgress(const Sequence& sequence, const Engine& engine, TimePoint now, Outbox* outbox);
 
 }  // namespace outrider

@@ -10,18 +10,8 @@
 #include "scheduler/prompt_progress.h"
 #include "scheduler/request_check.h"
 #include "scheduler/request_log.h"
-#include "scheduler/token_report.h"
 
 namespace outrider {
-namespace {
-
-Status NothingToDraw(const GenerationRequest& request) {
-  return request.sampling.grammar.text.empty()
-             ? Internal("no token can be drawn: all are banned, or the logits are not numbers")
-             : InvalidArgument("the grammar allows no token here", "grammar");
-}
-
-}  // namespace
 
 Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
                      const SchedulerOptions& options, std::unique_ptr<Speculator> speculator, const Clock& clock)
@@ -36,7 +26,8 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
                                                             SpeculatorOptions(), engine, clock)),
       slots_(engine),
       step_(engine, options.prompt_slice),
-      verifier_(engine, tokenizer, *speculator_, options.verify, clock) {
+      verifier_(engine, tokenizer, *speculator_, options.verify, clock),
+      committer_(engine, tokenizer, *speculator_, slots_, outbox_, stats_, clock) {
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
     if (tokenizer.EndsGeneration(token)) end_token_bans_.emplace_back(token, -std::numeric_limits<float>::infinity());
   }
@@ -66,7 +57,7 @@ bool Scheduler::Step() {
     }
   }
   PublishStatus();
-  Deliver();
+  outbox_.Deliver();
   return !step_.empty();
 }
 
@@ -98,9 +89,9 @@ void Scheduler::EndLost() {
   for (Sequence& sequence : slots_.sequences()) {
     if (!sequence.busy()) continue;
     if (const auto reason = Lost(*sequence.generation, sequence.submitted, now)) {
-      Finish(sequence, *reason);
+      committer_.Finish(sequence, *reason);
     } else if (sequence.generating() && now >= Later(sequence.first_token, sequence.generation->request().time_limit)) {
-      Finish(sequence, FinishReason::kTimeLimit);
+      committer_.Finish(sequence, FinishReason::kTimeLimit);
     }
   }
 }
@@ -120,7 +111,7 @@ void Scheduler::Admit() {
       const GenerationRequest& request = sequence->generation->request();
       speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
                          {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
-      ReportProgress(*sequence, sequence->admitted);
+      ReportProgress(*sequence, engine_, sequence->admitted, &outbox_);
     } else {
       left.push_back(std::move(pending));
     }
@@ -128,12 +119,7 @@ void Scheduler::Admit() {
   inbox_.PutBack(std::move(left), engine_.info().n_sequences - slots_.busy());
   if (!begun) return;
   PublishStatus();  // a prompt may take long
-  Deliver();
-}
-
-void Scheduler::ReportProgress(const Sequence& sequence, TimePoint now) {
-  if (!sequence.generation->request().report_progress) return;
-  outbox_.emplace_back(sequence.generation, ProgressChunk(sequence, engine_.Length(sequence.id), now));
+  outbox_.Deliver();
 }
 
 // Ends a request that has never run.
@@ -146,7 +132,7 @@ void Scheduler::GiveUp(PendingRequest request, FinishReason reason, TimePoint no
     chunk.completion->error = Unavailable("the request's time ran out while it waited");
   LogNeverBegun(now - request.submitted);
   ++stats_.finished[static_cast<size_t>(reason)];
-  outbox_.emplace_back(std::move(request.generation), std::move(chunk));
+  outbox_.Add(std::move(request.generation), std::move(chunk));
 }
 
 // Chooses drafts for the sequences that have generated at least one token. They are verified along with the next row.
@@ -223,98 +209,9 @@ void Scheduler::Verify() {
 }
 
 void Scheduler::Commit() {
-  restore_ms_ = 0;
-  for (const StepEntry& entry : step_.entries()) {
-    entry.sequence->suspect = false;
-    if (!entry.sequence->generating()) {
-      engine_.Remember(entry.sequence->id);
-      ReportProgress(*entry.sequence, clock_.Now());
-    }
-    if (entry.logits_row >= 0) {
-      CommitDrawn(entry);
-    } else if (speculator_->WantsHidden(entry.sequence->id)) {
-      ReportToDrafters(entry, 0, 0);
-    }
-  }
-  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - restore_ms_) / 1000);
+  const double rollback_ms = committer_.Commit(step_);
+  speculator_->ObserveStep((Milliseconds(clock_.Now() - decode_start_) - rollback_ms) / 1000);
   stats_.step_cost_ratio.Observe(speculator_->curve().last_ratio());
-}
-
-void Scheduler::CommitDrawn(const StepEntry& entry) {
-  Sequence& sequence = *entry.sequence;
-  const auto before = sequence.tokens.size();
-  const TimePoint now = clock_.Now();
-  if (!sequence.generating()) {
-    sequence.first_token = now;
-    sequence.timings.prompt_ms = Milliseconds(now - sequence.admitted);
-    stats_.first_token_seconds.Observe(Milliseconds(now - sequence.submitted) / 1000);
-  }
-  const double until_now = Milliseconds(now - sequence.first_token);
-  const double step_ms = until_now - std::exchange(sequence.timings.generate_ms, until_now);
-
-  std::optional<FinishReason> end;
-  for (int row = 0; !end && row < static_cast<int>(sequence.drawn.size()); ++row) end = Append(entry, row);
-  const auto added = static_cast<int>(sequence.tokens.size() - before);
-  const int accepted = std::min(entry.accepted, added);
-  sequence.timings.drafted_tokens += static_cast<int>(entry.draft.size());
-  sequence.timings.accepted_tokens += accepted;
-  if (!entry.draft.empty()) stats_.accepted_length.Observe(accepted);
-  if (sequence.generation->request().speculation.provenance && before > static_cast<size_t>(sequence.prompt_length)) {
-    const DrafterId first = entry.draft.empty() ? kNoDrafter : entry.draft[0].source;
-    sequence.steps.push_back(DescribeStep(sequence.generation->request(), tokenizer_, entry.draft, accepted,
-                                          speculator_->name(first), step_ms));
-  }
-  ReportToDrafters(entry, added, accepted);
-  // Removes draft tokens from memory that were rejected or lie past the end of the answer.
-  const Pos right = static_cast<Pos>(before) + accepted;
-  if (engine_.Length(sequence.id) > right) RollBack(sequence, right);
-  if (end) {
-    Finish(sequence, *end, *end == FinishReason::kError ? NothingToDraw(sequence.generation->request()) : Status());
-    return;
-  }
-  Chunk chunk;
-  sequence.text.Release(/*last=*/false, &chunk);
-  chunk.timings = sequence.timings;
-  if (!chunk.text.empty() || !chunk.tokens.empty()) outbox_.emplace_back(sequence.generation, std::move(chunk));
-}
-
-// Adds the token that was drawn from `row` to the sequence and its text. Returns why the generation ends, if it does.
-std::optional<FinishReason> Scheduler::Append(const StepEntry& entry, int row) {
-  Sequence& sequence = *entry.sequence;
-  const GenerationRequest& request = sequence.generation->request();
-  const auto place = static_cast<size_t>(row);
-  const DrawnToken& drawn = sequence.drawn[place];
-  if (drawn.token == kNoToken) return FinishReason::kError;
-  if (request.max_tokens == 0) return FinishReason::kLength;  // the request only asked to read the prompt into memory
-  ++sequence.timings.generated_tokens;
-  if (drawn.ends) return FinishReason::kEndOfText;
-  const DrafterId drafter = row < entry.accepted ? entry.draft[place].source : kNoDrafter;
-  const bool stopped =
-      sequence.text.Append(DescribeToken(request, tokenizer_, drawn.token, drawn.candidates,
-                                         engine_.Logits(entry.logits_row + row), speculator_->name(drafter)));
-  sequence.tokens.push_back(drawn.token);
-  if (stopped) return FinishReason::kStopString;
-  const bool full = static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
-  if (full || sequence.timings.generated_tokens == request.max_tokens) return FinishReason::kLength;
-  return std::nullopt;
-}
-
-// Tells the drafters which rows of the entry are final: its committed tokens and the first `accepted` draft tokens.
-void Scheduler::ReportToDrafters(const StepEntry& entry, int added, int accepted) {
-  const Sequence& sequence = *entry.sequence;
-  const Pos first = step_.batch().rows()[static_cast<size_t>(entry.first_row)].pos;
-  speculator_->Commit(sequence.id, {sequence.tokens, added, {first, entry.rows + accepted, &engine_, entry.first_row}},
-                      accepted);
-}
-
-void Scheduler::RollBack(Sequence& sequence, Pos length) {
-  const TimePoint start = clock_.Now();
-  const Pos kept = engine_.TruncateTo(sequence.id, length);
-  const double ms = Milliseconds(clock_.Now() - start);
-  sequence.timings.rollback_ms += ms;
-  sequence.timings.replayed_tokens += length - kept;
-  restore_ms_ += ms;
-  if (kept < length) speculator_->ObserveRestore(ms / 1000);
 }
 
 // After a failed step each of its sequences is decoded alone, without a draft, so that only those that cause a failure
@@ -328,50 +225,11 @@ void Scheduler::Isolate(const Status& error) {
     const bool alone = step_.entries().size() == 1 && entry.draft.empty();
     speculator_->Drop(sequence.id);
     if (alone || ++sequence.failed_steps == kMaxFailures) {
-      Finish(sequence, FinishReason::kError, error);
+      committer_.Finish(sequence, FinishReason::kError, error);
     } else {
       sequence.suspect = true;
     }
   }
-}
-
-// The drafters that did something for the request in `seq`.
-std::vector<DrafterStats> Scheduler::DraftersOf(SeqId seq) const {
-  std::vector<DrafterStats> drafters = speculator_->stats(seq);
-  std::erase_if(drafters, [](const DrafterStats& stats) { return stats.seconds == 0 && stats.proposed == 0; });
-  return drafters;
-}
-
-void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
-  Chunk chunk;
-  sequence.text.Release(/*last=*/true, &chunk);
-  chunk.timings = sequence.timings;
-  const bool complete =
-      reason == FinishReason::kEndOfText || reason == FinishReason::kStopString || reason == FinishReason::kLength;
-  speculator_->End(sequence.id, sequence.tokens, complete);
-  stats_.longest = std::max<uint64_t>(stats_.longest, sequence.tokens.size());
-  chunk.completion = Completion{reason,
-                                sequence.text.matched(),
-                                std::move(error),
-                                sequence.timings,
-                                sequence.sampler->seed(),
-                                sequence.id,
-                                DraftersOf(sequence.id),
-                                speculator_->speed_up(sequence.id),
-                                std::move(sequence.steps)};
-  chunk.completion->truncated =
-      reason == FinishReason::kLength && static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
-  sequence.steps.clear();
-  CountFinished(*chunk.completion, &stats_);
-  LogFinished(*chunk.completion);
-  outbox_.emplace_back(sequence.generation, std::move(chunk));
-  slots_.End(sequence, clock_.Now());
-}
-
-// At the end of a step: when a consumer learns that its request has ended, its slot is free and the counters are right.
-void Scheduler::Deliver() {
-  for (auto& [generation, chunk] : outbox_) generation->Push(std::move(chunk));
-  outbox_.clear();
 }
 
 void Scheduler::PublishStatus() {

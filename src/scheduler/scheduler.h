@@ -25,9 +25,11 @@
 #include "engine/engine.h"
 #include "engine/tokenizer.h"
 #include "sampling/sampler.h"
+#include "scheduler/committer.h"
 #include "scheduler/draw_budget.h"
 #include "scheduler/generation.h"
 #include "scheduler/inbox.h"
+#include "scheduler/outbox.h"
 #include "scheduler/sequence.h"
 #include "scheduler/slot_pool.h"
 #include "scheduler/stats.h"
@@ -89,18 +91,10 @@ class Scheduler {
   void Commit();
   void Isolate(const Status& error);
   void PublishStatus();
-  void Deliver();
 
   std::optional<FinishReason> Lost(const Generation& generation, TimePoint submitted, TimePoint now) const;
   void GiveUp(PendingRequest request, FinishReason reason, TimePoint now);
   int DraftRoom(const Sequence& sequence) const;
-  void CommitDrawn(const StepEntry& entry);
-  std::optional<FinishReason> Append(const StepEntry& entry, int row);
-  void ReportToDrafters(const StepEntry& entry, int added, int accepted);
-  void ReportProgress(const Sequence& sequence, TimePoint now);
-  void RollBack(Sequence& sequence, Pos length);
-  void Finish(Sequence& sequence, FinishReason reason, Status error = {});
-  std::vector<DrafterStats> DraftersOf(SeqId seq) const;
   bool StepOrAbandon();
   template <typename Work>
   double Timed(double GenerationTimings::*stage, Work work);
@@ -120,12 +114,12 @@ class Scheduler {
   SlotPool slots_;
   StepBatch step_;
   Verifier verifier_;
-  DrawBudget draw_budget_;
-  std::optional<TimePoint> stop_until_;                                // when running requests must end
-  std::vector<std::pair<std::shared_ptr<Generation>, Chunk>> outbox_;  // to be delivered at the end of the step
   SchedulerStats stats_;
+  Outbox outbox_;
+  Committer committer_;
+  DrawBudget draw_budget_;
+  std::optional<TimePoint> stop_until_;  // when running requests must end
   TimePoint decode_start_{};
-  double restore_ms_ = 0;                     // time of rollbacks in the step
   std::vector<DraftableSequence> draftable_;  // scratch of ChooseDrafts
   std::vector<SequenceRows> others_;          // scratch of ChooseDrafts
   std::vector<SlotStatus> slot_status_;       // scratch of PublishStatus
