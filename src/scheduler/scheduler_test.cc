@@ -7,35 +7,10 @@
 #include <atomic>
 #include <numeric>
 
-#include "engine/fake_engine.h"
-#include "engine/fake_tokenizer.h"
-#include "sampling/fake_filters.h"
+#include "scheduler/scheduler_test_util.h"
 
 namespace outrider {
 namespace {
-
-EngineInfo SmallEngine(int n_sequences = 2, Pos sequence_length = 200) {
-  EngineInfo info;
-  info.n_vocab = 258;
-  info.n_sequences = n_sequences;
-  info.sequence_length = sequence_length;
-  info.max_batch = 64;
-  info.micro_batch = 32;
-  info.max_outputs = 32;
-  return info;
-}
-
-std::vector<Token> Tokens(const std::string& text) {
-  return FakeTokenizer().Tokenize(text, false, SpecialTokens::kAsText);
-}
-
-GenerationRequest Request(const std::string& prompt, int max_tokens = -1) {
-  GenerationRequest request;
-  request.prompt = Tokens(prompt);
-  request.sampling.temperature = 0;
-  request.max_tokens = max_tokens;
-  return request;
-}
 
 // An engine, everything around it, and no thread: tests call Step.
 struct House {
