@@ -113,7 +113,8 @@ class ReplicatedEngineTest : public testing::Test {
   // A text of one token, and the model's own continuation of it.
   const std::vector<Token> truth = Truth({7}, 40);
   GatedEngine first, second;
-  ReplicatedEngine engine{{&first, &second}};
+  ManualClock clock;
+  ReplicatedEngine engine{{&first, &second}, clock};
 };
 
 TEST(ReplicatedPaddedEngineTest, AStepIsLaidOutAsTheReplicasComputeIt) {
@@ -174,29 +175,34 @@ TEST_F(ReplicatedEngineTest, AWrongLookaheadIsForgotten) {
 }
 
 TEST_F(ReplicatedEngineTest, FewTokensWaitForHalfAStep) {
-  // A step of 80 ms, of which the usual time knows a quarter.
-  const auto start = Clock::Real().Now();
-  const auto since = [](TimePoint then) { return Clock::Real().Now() - then; };
+  // A step of 80 ms, of which the usual time knows a quarter: 20 ms.
   first.Open(false);
+  bool over = false;
   SourceOf source3([&](SeqId, std::vector<Token>* tokens) {
     tokens->clear();
-    if (since(start) > 80ms) first.Open(true);
+    if (over) return;
+    clock.Advance(80ms);
+    over = true;
+    first.Open(true);
   });
   engine.SetLookaheadSource(&source3);
   ASSERT_TRUE(engine.Decode(Rows(engine, {7}, 1)).ok());
 
   first.Open(false);
-  const auto second_step = Clock::Real().Now();
+  Duration passed = Duration::zero();
   SourceOf source4([&](SeqId, std::vector<Token>* tokens) {
     tokens->assign(truth.begin() + 1, truth.begin() + 3);
-    if (second.begun() > 0) {
-      EXPECT_GT(since(second_step), 10ms);
+    if (passed <= 10ms) {
+      EXPECT_EQ(second.begun(), 0) << Milliseconds(passed) << " ms";
+    } else if (second.begun() > 0) {
       first.Open(true);
     }
+    clock.Advance(1ms);
+    passed += 1ms;
   });
   engine.SetLookaheadSource(&source4);
   ASSERT_TRUE(engine.Decode(Rows(engine, {truth[0]}, 1)).ok());
-  EXPECT_TRUE(engine.LastDecodeWasBegunAhead() == false);
+  EXPECT_FALSE(engine.LastDecodeWasBegunAhead());
   EXPECT_EQ(engine.BegunAhead(0, std::vector<Token>{7, truth[0], truth[1]}).size(), 2u);
 }
 
@@ -329,11 +335,15 @@ TEST_F(ReplicatedEngineTest, AFailedStepIsTheCallersBusiness) {
 // Whatever is begun ahead, rightly or wrongly: the logits are those of one engine.
 RC_GTEST_PROP(ReplicatedEngineProperty, ComputesAsOneEngineDoes, ()) {
   GatedEngine replicas[3];
-  ReplicatedEngine engine({&replicas[0], &replicas[1], &replicas[2]});
+  ManualClock clock;
+  ReplicatedEngine engine({&replicas[0], &replicas[1], &replicas[2]}, clock);
   std::vector<std::vector<Token>> texts(2);
   const auto token = rc::gen::inRange<Token>(0, kVocabulary);
   std::vector<Token> ahead_tokens;
-  SourceOf source13([&](SeqId, std::vector<Token>* ahead) { *ahead = ahead_tokens; });
+  SourceOf source13([&](SeqId, std::vector<Token>* ahead) {
+    clock.Advance(1ms);
+    *ahead = ahead_tokens;
+  });
   engine.SetLookaheadSource(&source13);
   const auto script = FakeEngine::Hashing(kVocabulary);
   const int steps = *rc::gen::inRange(1, 30);
