@@ -1,5 +1,5 @@
 // How much each number of the Tuning matters: the simulated worlds decoded with half and with twice of it, relative to
-// its value. docs/TUNING.md has the table.
+// its value; of a share near 1 half and twice of its distance to 1. docs/TUNING.md has the table.
 //
 //   build/release/bin/policy_sensitivity [SEEDS [NAME]]     only numbers with NAME in their names
 //
@@ -58,18 +58,24 @@ int Main(int seeds, const std::string& only) {
   std::printf(
       "| number | value | half: mean | worst | best | twice: mean | worst | best "
       "|\n|---|---|---|---|---|---|---|---|\n");
-  VisitNumbers(tuning, [&](const char* name, auto& number) {
+  const auto measure = [&](const char* name, auto& number, const auto& scaled) {
     if (std::string(name).find(only) == std::string::npos) return;
     const auto value = number;
     std::printf("| `%s` | %g |", name, static_cast<double>(value));
     for (const double factor : {0.5, 2.0}) {
-      number = static_cast<std::decay_t<decltype(number)>>(value * factor);
+      number = static_cast<std::decay_t<decltype(number)>>(scaled(value, factor));
       const Speeds speeds = compare(run(tuning));
       std::printf(" %.4f | %.3f | %.3f |", speeds.mean, speeds.worst, speeds.best);
     }
     number = value;
     std::printf("\n");
     std::fflush(stdout);
+  };
+  VisitNumbers(tuning, [&](const char* name, auto& number) {
+    measure(name, number, [](double value, double factor) { return value * factor; });
+  });
+  VisitSharesNearOne(tuning, [&](const char* name, double& share) {
+    measure(name, share, [](double value, double factor) { return 1 - (1 - value) * factor; });
   });
   return 0;
 }

@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace outrider {
-namespace {
-
-// A draft whose chance to be accepted completely is at least this may be continued by another drafter. Tokens that are
-// added after a less likely one are mostly made in vain.
-constexpr double kMinJointSurvival = 0.7;
-
-}  // namespace
 
 double WorthOf(std::span<const double> survival, double row_price) {
   double worth = 0, best = 0;
@@ -23,7 +16,7 @@ std::span<const double> DraftSelection::survival(SeqId seq) const {
 }
 
 bool DraftSelection::MayBeContinued(SeqId seq) const {
-  return !draft(seq).empty() && survival(seq).back() >= kMinJointSurvival;
+  return !draft(seq).empty() && survival(seq).back() >= min_joint_survival_;
 }
 
 void DraftSelection::Offer(DrafterRecord& record, Proposal& proposal, bool blind, double row_price) {

@@ -10,6 +10,7 @@
 
 #include "drafters/drafter_record.h"
 #include "spec/draft.h"
+#include "spec/tuning.h"
 
 namespace outrider {
 
@@ -19,7 +20,8 @@ double WorthOf(std::span<const double> survival, double row_price);
 
 class DraftSelection {
  public:
-  explicit DraftSelection(int n_sequences) : best_(static_cast<size_t>(n_sequences)) {}
+  explicit DraftSelection(int n_sequences, const AskingTuning& tuning = {})
+      : min_joint_survival_(tuning.min_joint_survival), best_(static_cast<size_t>(n_sequences)) {}
 
   void Clear(SeqId seq) { Of(seq).draft.Clear(); }
 
@@ -48,6 +50,7 @@ class DraftSelection {
   Best& Of(SeqId seq) { return best_[static_cast<size_t>(seq)]; }
   const Best& Of(SeqId seq) const { return best_[static_cast<size_t>(seq)]; }
 
+  const double min_joint_survival_;
   std::vector<Best> best_;  // by sequence
   std::vector<double> offered_;
 };

@@ -49,7 +49,7 @@ bool DrafterAsking::Blind(const DrafterRecord& record, SeqId seq) const {
 bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds) const {
   const double plain_seconds = policy_.PlainSeconds(step_.Plain());
   return record.trial_seconds + seconds <=
-             tuning_.first_trials * plain_seconds + options_.shadow_share * stepping_seconds_ &&
+             tuning_.first_trials * plain_seconds + tuning_.trial_share * stepping_seconds_ &&
          plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= max_seconds_;
 }
 

@@ -52,7 +52,7 @@ class Speculator::Impl : public LookaheadSource {
         names(NamesOf(records)),
         account({names.begin(), names.end()}, target.info().n_sequences),
         step(target),
-        selection(target.info().n_sequences),
+        selection(target.info().n_sequences, options.tuning.asking),
         asking(options, requests, step, curve, policy, selection, account, clock) {
     if (lookahead != nullptr) lookahead->SetLookaheadSource(this);
   }

@@ -14,7 +14,6 @@ struct SpeculatorOptions {
   bool join = true;     // a draft that is likely to be accepted completely may be continued by another drafter
   bool always = false;  // verify every draft, whatever it costs: for tests and for measuring a drafter
   double min_pace_beside_others = 0.9;  // share of its speed without drafts that a sequence keeps; 0 = no limit
-  double shadow_share = 0.005;  // share of the time for trials of drafters that compute but do not pay at present
   Tuning tuning;
 };
 

@@ -2,8 +2,8 @@
 //
 // None of them should matter much, because an unknown machine must not need other values. How much each one matters is
 // measured by `bench/policy_sensitivity`, which runs the simulations with half and with twice the value; docs/TUNING.md
-// has the table, and a test compares its names and values with this file. A number without any effect there should be
-// removed from here.
+// has the table, and tuning_test.cc compares its names and values with this file. A number without any effect there
+// should be removed from here, unless the simulations lack what it is about.
 //
 // All logarithms are natural; a difference of 0.1 in the logarithm of a time is about 10 %.
 #pragma once
@@ -92,10 +92,11 @@ struct PaceTuning {
 
 // Asking drafters that cost time: draft models and draft servers.
 struct AskingTuning {
-  int trial_tokens = 3;      // tokens that an unprofitable drafter is asked for in a trial
-  double first_trials = 1;   // plain steps that trials may take at the start, before the time share has earned any
-  int first_slice = 64;      // tokens of a history that a drafter reads per step until reading has been timed
-  double slice_share = 0.5;  // of a plain step's time, for reading
+  int trial_tokens = 3;        // tokens that an unprofitable drafter is asked for in a trial
+  double trial_share = 0.005;  // of all time: what trials of drafters that do not pay at present may take
+  double first_trials = 1;     // plain steps that trials may take at the start, before the time share has earned any
+  int first_slice = 64;        // tokens of a history that a drafter reads per step until reading has been timed
+  double slice_share = 0.5;    // of a plain step's time, for reading
   double rollback_forgetting = 0.002;  // share per step by which the measured costs of saving and restoring fade, so
                                        // that drafts which once seemed too expensive are tried again
   int settled_steps = 3;               // where a switch costs something: steps of one shape before they are measured
@@ -104,6 +105,9 @@ struct AskingTuning {
   double max_wait = 0.4;
   // Tokens that an answer is expected to have. One that is already longer is expected to become twice as long as it is.
   int typical_answer = 100;
+  // A draft whose chance to be accepted completely is at least this may be continued by another drafter. Tokens that
+  // are added after a less likely one are mostly made in vain.
+  double min_joint_survival = 0.7;
   double reading_return = 6;  // reading a history must promise so many times the time that it takes
   double mean_window = 32;    // values over which drafting times are averaged
 };
@@ -116,8 +120,8 @@ struct Tuning {
   AskingTuning asking;
 };
 
-// Calls visit(name, number) for each number of a Tuning that can be halved and doubled (all but max_claim and
-// min_pace_alone, which are shares near 1); a number is a double& or an int&.
+// Calls visit(name, number) for each number of a Tuning that can be halved and doubled; a number is a double& or an
+// int&.
 template <typename Visit>
 void VisitNumbers(Tuning& tuning, Visit visit) {
   CostTuning& cost = tuning.cost;
@@ -178,6 +182,7 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
 
   AskingTuning& asking = tuning.asking;
   visit("asking.trial_tokens", asking.trial_tokens);
+  visit("asking.trial_share", asking.trial_share);
   visit("asking.first_trials", asking.first_trials);
   visit("asking.first_slice", asking.first_slice);
   visit("asking.slice_share", asking.slice_share);
@@ -185,8 +190,23 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
   visit("asking.settled_steps", asking.settled_steps);
   visit("asking.max_wait", asking.max_wait);
   visit("asking.typical_answer", asking.typical_answer);
+  visit("asking.min_joint_survival", asking.min_joint_survival);
   visit("asking.reading_return", asking.reading_return);
   visit("asking.mean_window", asking.mean_window);
+}
+
+// The other numbers: shares near 1, of which the distance to 1 can be halved and doubled.
+template <typename Visit>
+void VisitSharesNearOne(Tuning& tuning, Visit visit) {
+  visit("acceptance.max_claim", tuning.acceptance.max_claim);
+  visit("pace.min_pace_alone", tuning.pace.min_pace_alone);
+  visit("pace.max_trust", tuning.pace.max_trust);
+}
+
+template <typename Visit>
+void VisitAllNumbers(Tuning& tuning, Visit visit) {
+  VisitNumbers(tuning, visit);
+  VisitSharesNearOne(tuning, visit);
 }
 
 }  // namespace outrider
