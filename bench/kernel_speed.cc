@@ -99,7 +99,7 @@ class Products {
       : backend_(ggml_backend_cpu_init()), row_values_(row_values) {
     ggml_backend_cpu_set_n_threads(backend_, threads);
     const std::vector<uint8_t> weights = AnyWeights(type, row_values * rows, 1);
-    copies_ = std::max<size_t>(1, kLeastBytes / weights.size());
+    copies_ = std::max<size_t>(1, kMinBytes / weights.size());
     context_ = ggml_init({(copies_ + 64) * ggml_tensor_overhead() * 40 + (1 << 20), nullptr, true});
     for (size_t i = 0; i < copies_; ++i) weights_.push_back(ggml_new_tensor_2d(context_, type, row_values, rows));
     for (ggml_tensor* tensor : weights_) Place(where, tensor, weights.data());
@@ -136,7 +136,7 @@ class Products {
   size_t copies() const { return copies_; }
 
  private:
-  static constexpr size_t kLeastBytes = 160 << 20;
+  static constexpr size_t kMinBytes = 160 << 20;
   void Place(ggml_backend_buffer_type_t where, ggml_tensor* tensor, const void* data) {
     ggml_backend_buffer_t buffer =
         ggml_backend_buft_alloc_buffer(where, ggml_backend_buft_get_alloc_size(where, tensor));

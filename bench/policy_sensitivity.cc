@@ -27,17 +27,17 @@ struct Speeds {
 int Main(int seeds, const std::string& only) {
   std::vector<SyntheticWorld> worlds = SyntheticWorlds();
   for (const SyntheticWorld& world : SyntheticWorldsWithWaits()) worlds.push_back(world);
-  std::vector<World> thrown;
+  std::vector<World> sampled;
   for (const SyntheticWorld& world : worlds) {
-    for (int seed = 1; seed <= seeds; ++seed) thrown.push_back(world.Throw(static_cast<uint64_t>(seed)));
+    for (int seed = 1; seed <= seeds; ++seed) sampled.push_back(world.Sample(static_cast<uint64_t>(seed)));
   }
   // By world: seconds, over the seeds.
   const auto run = [&](const Tuning& tuning) {
     SpeculatorOptions options;
     options.tuning = tuning;
     std::vector<double> costs(worlds.size());
-    for (size_t i = 0; i < thrown.size(); ++i) {
-      costs[i / static_cast<size_t>(seeds)] += ReplaySpeculator(thrown[i], i + 1, options).seconds;
+    for (size_t i = 0; i < sampled.size(); ++i) {
+      costs[i / static_cast<size_t>(seeds)] += ReplaySpeculator(sampled[i], i + 1, options).seconds;
     }
     return costs;
   };

@@ -66,10 +66,10 @@ int Main(int argc, char** argv) {
   }
   if (!all) return 0;
   for (const SyntheticWorld& world : SyntheticWorlds()) {
-    if (Wanted(world.name, filters)) Print(MeasureRegret(world.Throw(1), {}, seeds));
+    if (Wanted(world.name, filters)) Print(MeasureRegret(world.Sample(1), {}, seeds));
   }
   for (const SyntheticWorld& world : SyntheticWorldsWithWaits()) {
-    if (Wanted(world.name, filters)) Print(MeasureRegret(world.Throw(1), {}, seeds));
+    if (Wanted(world.name, filters)) Print(MeasureRegret(world.Sample(1), {}, seeds));
   }
   return 0;
 }

@@ -108,8 +108,8 @@ class Counter {
 
   // For each of the properties a list of those after it, for each of which a list of those after it …
   void AddOptional(uint64_t count) {
-    constexpr uint64_t kMost = 1000;  // more than fit; the cube does not overflow
-    count = std::min(count, kMost);
+    constexpr uint64_t kMaxCounted = 1000;  // more than fit; the cube does not overflow
+    count = std::min(count, kMaxCounted);
     work_ += count * count * count / 6;
   }
 

@@ -53,7 +53,7 @@ bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds)
          plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= max_seconds_;
 }
 
-void DrafterAsking::AskLookup(DrafterRecord& record) {
+void DrafterAsking::AskInEveryStep(DrafterRecord& record) {
   asked_.clear();
   for (const DraftableSequence& sequence : step_.sequences()) {
     if (MayAsk(record, sequence)) Prepare(record, sequence, Room(sequence), 0);
@@ -120,7 +120,7 @@ void DrafterAsking::ExpectDraft(const DrafterRecord& record, const DraftableSequ
 
 // A drafter that computes is asked for as many tokens as are worth their cost, judged by its record. If it is not worth
 // asking at all, it is asked for a few tokens now and then, as a trial.
-void DrafterAsking::AskComputing(DrafterRecord& record) {
+void DrafterAsking::AskIfItPays(DrafterRecord& record) {
   int tokens = 0;
   const double gain = ExpectedGain(record, &tokens);
   const bool pays = gain > 0 || options_.always;

@@ -1,7 +1,8 @@
 // DrafterAsking: which drafters are asked in a step, and for how much.
 //
-//   - Drafters that look things up are asked at every step. If a draft is on its way (from a draft server), the step
-//     waits for it if the wait is shorter than the time that the draft is expected to save.
+//   - Drafters that answer within microseconds are asked in every step: lookups, and draft servers, which draft
+//     meanwhile. If a draft is on its way, the step waits for it if the wait is shorter than the time that the draft is
+//     expected to save.
 //   - Drafters that compute are asked when their expected gain exceeds their measured cost. Otherwise they are asked
 //     now and then, within a small share of the time, to notice when that changes (trials). They read a history in
 //     slices, after the target's first token, and only as far as reading is likely to pay.
@@ -30,16 +31,16 @@ class DrafterAsking {
                 const PlannedStep& step, const CostCurve& curve, Policy& policy, DraftSelection& selection,
                 SpeculationAccount& account, const Clock& clock);
 
-  // A step is planned: first the drafters that look things up are asked, then those that compute.
-  // The step may take `max_seconds`, drafting included, and `seconds_per_gain` more for each draft token that every
-  // sequence is expected to gain.
+  // A step is planned: first AskInEveryStep for the drafters that answer at once, then AskIfItPays for those that
+  // compute. The step may take `max_seconds`, drafting included, and `seconds_per_gain` more for each draft token that
+  // every sequence is expected to gain.
   void BeginStep(double max_seconds, double seconds_per_gain) {
     draft_seconds_ = invested_seconds_ = 0;
     max_seconds_ = max_seconds;
     seconds_per_gain_ = seconds_per_gain;
   }
-  void AskLookup(DrafterRecord& record);
-  void AskComputing(DrafterRecord& record);
+  void AskInEveryStep(DrafterRecord& record);
+  void AskIfItPays(DrafterRecord& record);
 
   // The step with these drafts, one for each draftable sequence, and with the time that is left for it.
   StepOutlook With(std::span<const SequenceOutlook> sequences) const;

@@ -74,7 +74,7 @@ class AskingTest : public testing::Test {
     step_.Begin(std::span(&sequence, 1), prompts);
     selection_.Clear(0);
     asking_->BeginStep(/*max_seconds=*/1e9, /*seconds_per_gain=*/0);
-    asking_->AskComputing(*record_);
+    asking_->AskIfItPays(*record_);
     asking_->EndStep(kPlainSeconds + asking_->draft_seconds());
     return selection_.draft(0).size();
   }

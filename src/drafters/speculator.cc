@@ -156,7 +156,8 @@ void Speculator::End(SeqId seq, std::span<const Token> history, bool complete) {
   }
 }
 
-void Speculator::Plan(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others, int room) {
+void Speculator::ChooseDrafts(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others,
+                              int room) {
   impl_->step.Begin(sequences, others);
   impl_->draft_rows.assign(sequences.size(), 0);
   impl_->all_committed = impl_->all_accepted = 0;
@@ -165,10 +166,10 @@ void Speculator::Plan(std::span<const DraftableSequence> sequences, std::span<co
   if (sequences.empty()) return impl_->step.SetDrafts({});
   for (const DraftableSequence& sequence : sequences) impl_->selection.Clear(sequence.seq);
   for (DrafterRecord& record : impl_->records) {
-    if (!record.traits().computes) impl_->asking.AskLookup(record);
+    if (!record.traits().computes) impl_->asking.AskInEveryStep(record);
   }
   for (DrafterRecord& record : impl_->records) {
-    if (record.traits().computes) impl_->asking.AskComputing(record);
+    if (record.traits().computes) impl_->asking.AskIfItPays(record);
   }
   impl_->ChooseRows(room);
 }

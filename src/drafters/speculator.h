@@ -10,7 +10,7 @@
 //
 // The order of calls. A request: Begin, then steps, then End. A step, with the sequences that decode in it:
 //
-//   Plan, once                 chooses the drafts; draft(seq) returns them
+//   ChooseDrafts, once         draft(seq) then returns them
 //     ObserveSave              for each state that was saved before the step was decoded
 //   then for each sequence     Commit, and after it ObserveRestore if tokens had to be taken back by restoring a state
 //   ObserveStep, once          when all are committed
@@ -56,15 +56,15 @@ class Speculator {
 
   // Chooses the drafts of a step. Both lists in ascending order of sequences; `others`: those that may not have a draft
   // (prompts); `room`: rows left in the batch.
-  void Plan(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others, int room);
+  void ChooseDrafts(std::span<const DraftableSequence> sequences, std::span<const SequenceRows> others, int room);
 
-  // What Plan chose for `seq`; empty unless it was in the last Plan. Valid until the next call for `seq`.
+  // What ChooseDrafts chose for `seq`; empty unless it was among its sequences. Valid until the next call for `seq`.
   const Draft& draft(SeqId seq) const;
 
-  // The step that Plan prepared failed: nothing was verified.
+  // The step that was prepared failed: nothing was verified.
   void Drop(SeqId seq);
 
-  // The step that Plan prepared took `seconds` (decoding, and drawing from its rows).
+  // The step that was prepared took `seconds` (decoding, and drawing from its rows).
   void ObserveStep(double seconds);
 
   // What a rollback costs where it is not free: saving a state before a draft, and restoring it.

@@ -89,7 +89,7 @@ double TimePerToken(double acceptance, double delay_in_steps, bool may_wait, int
   const TimePoint start = clock.Now();
   while (history.size() < kPrompt + kTokens) {
     const DraftableSequence sequence = {0, history, static_cast<int>(kPrompt + kTokens - history.size()) - 1, 1};
-    speculator.Plan(std::span(&sequence, 1), {}, 31);
+    speculator.ChooseDrafts(std::span(&sequence, 1), {}, 31);
     const Draft& draft = speculator.draft(0);
     const double seconds = cost(1 + draft.size());
     clock.Advance(Seconds(seconds));

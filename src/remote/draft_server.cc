@@ -47,17 +47,17 @@ grpc::Status ToGrpc(const Status& status) {
 
 // The gRPC call of one stream. gRPC does not own it: the call itself (self_) and the worker, as its peer, hold a
 // reference until they are done.
-class Call : public grpc::ServerBidiReactor<ToServer, ToClient>, public DraftPeer {
+class ServerCall : public grpc::ServerBidiReactor<ToServer, ToClient>, public DraftPeer {
  public:
   // `calls` counts the open calls and outlives this one.
-  Call(DraftWorker& worker, std::atomic<int>& calls, grpc::CallbackServerContext& context)
+  ServerCall(DraftWorker& worker, std::atomic<int>& calls, grpc::CallbackServerContext& context)
       : worker_(worker), calls_(calls), context_(context) {
     ++calls_;
   }
 
-  static Call* Begin(DraftWorker& worker, std::atomic<int>& calls, grpc::CallbackServerContext& context,
-                     std::string client) {
-    auto call = std::make_shared<Call>(worker, calls, context);
+  static ServerCall* Begin(DraftWorker& worker, std::atomic<int>& calls, grpc::CallbackServerContext& context,
+                           std::string client) {
+    auto call = std::make_shared<ServerCall>(worker, calls, context);
     call->self_ = call;
     call->id_ = worker.Connect(std::move(client), call);
     call->StartRead(&call->incoming_);
@@ -124,7 +124,7 @@ class Call : public grpc::ServerBidiReactor<ToServer, ToClient>, public DraftPee
   grpc::CallbackServerContext& context_;
   StreamId id_ = 0;
   ToServer incoming_;  // gRPC's between StartRead and OnReadDone
-  std::shared_ptr<Call> self_;
+  std::shared_ptr<ServerCall> self_;
 
   std::mutex mutex_;
   std::deque<ToClient> unsent_;  // guarded by mutex_; the first is being written
@@ -162,7 +162,7 @@ class Service : public draft::v1::Drafting::CallbackService {
       client = context->peer();
       client.resize(std::min(client.size(), client.rfind(':')));
     }
-    return Call::Begin(worker_, calls_, *context, std::move(client));
+    return ServerCall::Begin(worker_, calls_, *context, std::move(client));
   }
 
   // New streams are refused.

@@ -161,9 +161,9 @@ class ConnectionKeeper {
 // While `held_` is true, gRPC does not end the call, so that the stepping thread may start reads and writes. It does so
 // under the lock, because otherwise the hold could be released in between. (gRPC never calls back from within a call
 // that starts a read or a write.)
-class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::enable_shared_from_this<Call> {
+class ClientCall : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::enable_shared_from_this<ClientCall> {
  public:
-  Call(std::shared_ptr<DraftHost> host, const std::string& token) : host_(std::move(host)) {
+  ClientCall(std::shared_ptr<DraftHost> host, const std::string& token) : host_(std::move(host)) {
     if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
     ++host_->streams();
   }
@@ -274,7 +274,7 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
   const std::shared_ptr<DraftHost> host_;
   grpc::ClientContext context_;
   ToClient incoming_;  // gRPC's between StartRead and OnReadDone
-  std::shared_ptr<Call> self_;
+  std::shared_ptr<ClientCall> self_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -287,7 +287,7 @@ class Call : public grpc::ClientBidiReactor<ToServer, ToClient>, public std::ena
 
 class GrpcStream : public DraftStream {
  public:
-  explicit GrpcStream(std::shared_ptr<Call> call) : call_(std::move(call)) { call_->Start(); }
+  explicit GrpcStream(std::shared_ptr<ClientCall> call) : call_(std::move(call)) { call_->Start(); }
   ~GrpcStream() override { call_->Abandon(); }
 
   void Send(const ToServer& message) override { call_->Send(message); }
@@ -297,7 +297,7 @@ class GrpcStream : public DraftStream {
   void ReportFailure(const Status& reason) override { call_->ReportFailure(reason); }
 
  private:
-  const std::shared_ptr<Call> call_;
+  const std::shared_ptr<ClientCall> call_;
 };
 
 class GrpcNetwork : public DraftNetwork {
@@ -312,7 +312,7 @@ class GrpcNetwork : public DraftNetwork {
       if (host->Usable(now) && (!best || host->streams() < best->streams())) best = host;
     }
     if (!best) return nullptr;
-    return std::make_unique<GrpcStream>(std::make_shared<Call>(best, token_));
+    return std::make_unique<GrpcStream>(std::make_shared<ClientCall>(best, token_));
   }
 
   std::vector<DraftServerState> Servers() override {

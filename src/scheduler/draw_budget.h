@@ -1,7 +1,7 @@
 // DrawBudget: what drawing tokens may cost the other requests. A grammar can make one draw take a second, and all
 // requests wait for it, because tokens are drawn between two decodes. While there are others, the sequences whose draws
-// are dear therefore take part in some steps only, one of them at a time, so that together they take at most a tenth of
-// the time. Their text does not change.
+// are expensive therefore take part in some steps only, one of them at a time, so that together they take at most a
+// tenth of the time. Their text does not change.
 //
 // Belongs to the stepping thread.
 #pragma once
@@ -22,7 +22,7 @@ class DrawBudget {
   void Observe(Sequence& sequence, Duration draw, Duration decode, TimePoint now);
 
  private:
-  TimePoint next_dear_{};  // when another dear draw may begin
+  TimePoint next_expensive_{};  // when another expensive draw may begin
 };
 
 }  // namespace outrider

@@ -14,15 +14,15 @@ struct DrawBudgetTest : testing::Test {
     for (Sequence& sequence : sequences) sequence.generation = std::make_shared<Generation>(GenerationRequest());
   }
 
-  // Which sequences took part in a step, as digits. Those in `dear` take `draw` to draw, all others nothing.
-  std::string Step(const std::string& dear, Duration draw, Duration decode = milliseconds(10)) {
+  // Which sequences took part in a step, as digits. Those in `expensive` take `draw` to draw, all others nothing.
+  std::string Step(const std::string& expensive, Duration draw, Duration decode = milliseconds(10)) {
     budget.Choose(sequences, now);
     std::string part;
     now += decode;
     for (size_t i = 0; i < sequences.size(); ++i) {
       if (!sequences[i].busy() || sequences[i].resting) continue;
       part += std::to_string(i);
-      const Duration took = dear.find(part.back()) != dear.npos ? draw : Duration::zero();
+      const Duration took = expensive.find(part.back()) != expensive.npos ? draw : Duration::zero();
       now += took;
       budget.Observe(sequences[i], took, decode, now);
     }
@@ -34,31 +34,31 @@ struct DrawBudgetTest : testing::Test {
   TimePoint now{};
 };
 
-TEST_F(DrawBudgetTest, DearDrawsTakeATenthOfTheTimeAndTakeTurns) {
+TEST_F(DrawBudgetTest, ExpensiveDrawsTakeATenthOfTheTimeAndTakeTurns) {
   EXPECT_EQ(Step("12", milliseconds(100)), "012") << "nobody knows yet";
-  Duration dear{};
+  Duration expensive{};
   std::string turns;
   const TimePoint start = now;
   for (int i = 0; i < 1000; ++i) {
     const TimePoint before = now;
     const std::string part = Step("12", milliseconds(100));
     EXPECT_EQ(part[0], '0') << "the others take part in every step";
-    ASSERT_LE(part.size(), 2u) << "one dear one at a time";
+    ASSERT_LE(part.size(), 2u) << "one expensive draw at a time";
     if (part.size() == 2) turns += part[1];
-    dear += now - before - milliseconds(10);
+    expensive += now - before - milliseconds(10);
   }
-  EXPECT_LE(dear, (now - start) / 10 + milliseconds(100));
-  EXPECT_GE(dear, (now - start) / 12) << "they are not starved";
+  EXPECT_LE(expensive, (now - start) / 10 + milliseconds(100));
+  EXPECT_GE(expensive, (now - start) / 12) << "they are not starved";
   EXPECT_EQ(turns.substr(0, 4), "1212");
 }
 
 TEST_F(DrawBudgetTest, NobodyRestsForNobody) {
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(Step("012", milliseconds(100)), "012") << "all are dear";
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Step("012", milliseconds(100)), "012") << "all are expensive";
   sequences[0].generation = sequences[2].generation = nullptr;
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Step("1", milliseconds(100)), "1") << "it is alone";
 }
 
-TEST_F(DrawBudgetTest, WhatTakesLessThanTheDecodeIsNotDear) {
+TEST_F(DrawBudgetTest, WhatTakesLessThanTheDecodeIsNotExpensive) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Step("1", milliseconds(15)), "012");
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Step("1", milliseconds(90), milliseconds(100)), "012");
   Step("1", milliseconds(110), milliseconds(100));

@@ -44,7 +44,7 @@ bool Scheduler::Step() {
   EndLost();
   Admit();
   draw_budget_.Choose(slots_.sequences(), clock_.Now());
-  step_.Plan(slots_.sequences());
+  step_.ShareRows(slots_.sequences());
   if (!step_.empty()) {
     ChooseDrafts();
     BuildBatch();
@@ -147,7 +147,7 @@ void Scheduler::ChooseDrafts() {
       others_.push_back({sequence.id, entry.rows});
     }
   }
-  Timed(&GenerationTimings::draft_ms, [&] { speculator_->Plan(draftable_, others_, step_.room()); });
+  Timed(&GenerationTimings::draft_ms, [&] { speculator_->ChooseDrafts(draftable_, others_, step_.room()); });
   for (StepEntry& entry : step_.entries()) {
     if (step_.MayDraft(entry)) entry.draft = speculator_->draft(entry.sequence->id).tokens;
   }

@@ -51,8 +51,8 @@ struct Sequence {
 
   // For DrawBudget.
   TimePoint last_draw{};
-  bool dear = false;     // its last draw took long
-  bool resting = false;  // takes no part in the next step
+  bool expensive_draw = false;  // its last draw took long
+  bool resting = false;         // takes no part in the next step
 
   bool busy() const { return generation != nullptr; }
   bool generating() const { return timings.generated_tokens > 0; }

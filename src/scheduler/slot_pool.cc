@@ -48,7 +48,7 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
   best->admitted = now;
   best->failed_steps = 0;
   best->suspect = false;
-  best->dear = false;
+  best->expensive_draw = false;
   best->timings = {};
   best->timings.cached_tokens = kept;
   best->timings.prompt_tokens = best->prompt_length - kept;

@@ -4,7 +4,7 @@
 
 namespace outrider {
 
-void StepBatch::Plan(std::vector<Sequence>& sequences) {
+void StepBatch::ShareRows(std::vector<Sequence>& sequences) {
   entries_.clear();
   batch_.Clear();
   const bool alone =
@@ -18,7 +18,7 @@ void StepBatch::Plan(std::vector<Sequence>& sequences) {
   }
   const EngineInfo& info = engine_.info();
   const int slice = generating_rows > 0 ? prompt_slice_ : info.micro_batch;
-  ShareRows(std::min(slice, info.max_batch - generating_rows));
+  ShareAmongPrompts(std::min(slice, info.max_batch - generating_rows));
 }
 
 // Number of committed tokens that are not in memory yet.
@@ -37,7 +37,7 @@ bool StepBatch::ContinuesAnswer(const StepEntry& entry) const {
 // Reduces the rows of all prompts together to `rows`, oldest request first. Prompts that get no rows do not take part
 // in this step. No prompt gets more rows than the oldest one, and only the oldest one may be cut to fit: an engine may
 // compute sequences with unequal rows in several parts, and small parts are inefficient.
-void StepBatch::ShareRows(int rows) {
+void StepBatch::ShareAmongPrompts(int rows) {
   prompts_.clear();
   for (StepEntry& entry : entries_) {
     if (!ContinuesAnswer(entry)) prompts_.push_back(&entry);

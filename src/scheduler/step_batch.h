@@ -34,7 +34,7 @@ class StepBatch {
   StepBatch(const Engine& engine, int prompt_slice) : engine_(engine), prompt_slice_(prompt_slice) {}
 
   // Decides which sequences take part, and with how many rows. `sequences` are in the order of their ids.
-  void Plan(std::vector<Sequence>& sequences);
+  void ShareRows(std::vector<Sequence>& sequences);
 
   bool empty() const { return entries_.empty(); }
   std::span<StepEntry> entries() { return entries_; }
@@ -56,7 +56,7 @@ class StepBatch {
  private:
   int Missing(const Sequence& sequence) const;
   bool ContinuesAnswer(const StepEntry& entry) const;
-  void ShareRows(int rows);
+  void ShareAmongPrompts(int rows);
   void LeaveTail(StepEntry& entry) const;
 
   const Engine& engine_;

@@ -313,7 +313,7 @@ ReplayResult ReplaySpeculator(const World& world, uint64_t seed, const Speculato
     if (sequences.empty()) break;
 
     const TimePoint start = clock.Now();
-    speculator.Plan(sequences, {}, kMaxRows - static_cast<int>(sequences.size()));
+    speculator.ChooseDrafts(sequences, {}, kMaxRows - static_cast<int>(sequences.size()));
     double seconds = Milliseconds(clock.Now() - start) / 1000;
     rows.clear();
     for (const DraftableSequence& sequence : sequences) {

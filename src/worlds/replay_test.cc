@@ -25,7 +25,7 @@ TEST_P(SyntheticWorldTest, ComesCloseToTheBestFixedLength) {
   double sum = 0;
   constexpr int kSeeds = 3;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const World world = GetParam().Throw(seed);
+    const World world = GetParam().Sample(seed);
     const double plain = ReplayPlain(world).seconds;
     const BestFixed best = FindBestFixed(world);
     const double ours = ReplaySpeculator(world, seed + 1).seconds;
@@ -43,7 +43,7 @@ TEST(WorldsWithWaitsTest, HardlyEverFallBelowPlainDecoding) {
   for (const SyntheticWorld& synthetic : SyntheticWorldsWithWaits()) {
     double plain = 0, ours = 0;
     for (uint64_t seed = 1; seed <= 5; ++seed) {
-      const World world = synthetic.Throw(seed);
+      const World world = synthetic.Sample(seed);
       plain += ReplayPlain(world).seconds;
       ours += ReplaySpeculator(world, seed + 1).seconds;
     }
@@ -60,7 +60,7 @@ TEST(SensitivityTest, HalfAndTwiceOfEachNumberDoNearlyAsWell) {
   std::vector<SyntheticWorld> all = SyntheticWorlds();
   for (size_t i = 0; i < all.size(); i += 23) {
     all[i].tokens = std::min(all[i].tokens, 1500);
-    worlds.push_back(all[i].Throw(1));
+    worlds.push_back(all[i].Sample(1));
   }
   const auto seconds = [&](const Tuning& tuning) {
     SpeculatorOptions options;
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, SyntheticWorldTest, testing::ValuesIn(Synthetic
 TEST(OracleTest, IsNeverSlowerThanTheBestFixedLength) {
   for (const SyntheticWorld& synthetic : SyntheticWorlds()) {
     if (synthetic.switch_cost > 0 || synthetic.tokens > 4000) continue;
-    const World world = synthetic.Throw(1);
+    const World world = synthetic.Sample(1);
     const auto oracle = OracleSeconds(world);
     EXPECT_EQ(oracle.has_value(), world.slots == 1 && !world.machine.replays) << world.name;
     if (!oracle) continue;

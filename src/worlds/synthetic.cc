@@ -231,7 +231,7 @@ Predictions Fortune(const DrafterScript& script, int tokens, Random& random) {
 
 }  // namespace
 
-World SyntheticWorld::Throw(uint64_t seed) const {
+World SyntheticWorld::Sample(uint64_t seed) const {
   World world;
   world.name = name;
   world.slots = static_cast<int>(arrivals.size());

@@ -57,8 +57,8 @@ struct SyntheticWorld {
   double save_cost = 0.02;          // if so: before a draft
   double restore_cost = 0.03;       // and after a wrong one
 
-  // The world with its dice thrown.
-  World Throw(uint64_t seed) const;
+  // A world of this kind; another one for each seed.
+  World Sample(uint64_t seed) const;
 };
 
 // Worlds that are compared with the best fixed length.

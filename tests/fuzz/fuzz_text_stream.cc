@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kStopEnd = '\xFF', kTokenEnd = '\xFE';
 constexpr size_t kMaxStops = 4;
-constexpr size_t kMostOfCharacter = 3;  // bytes a character cut short can have
+constexpr size_t kMaxCutBytes = 3;  // bytes a character cut short can have
 
 struct Input {
   std::vector<std::string> stops;   // not empty, as the API makes sure
@@ -62,9 +62,9 @@ Run RunStream(const Input& input) {
   TextStream stream(input.stops);
   Run run;
   // What may become a stop string or a character, and before that a character which a stop string cut short.
-  size_t most_held = kMostOfCharacter;
+  size_t most_held = kMaxCutBytes;
   for (const std::string& stop : input.stops) most_held = std::max(most_held, stop.size() - 1);
-  most_held += kMostOfCharacter;
+  most_held += kMaxCutBytes;
   std::vector<size_t> ends;
   while (run.fed < input.pieces.size() && !run.stopped) {
     GeneratedToken token;

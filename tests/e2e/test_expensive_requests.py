@@ -1,4 +1,4 @@
-"""The locked door, requests: those that are built to be dear cost nobody else more than one of them does.
+"""The locked door, requests: those that are built to be expensive cost nobody else more than one of them does.
 
 OUTRIDER_DEAR=20 sends as many of each kind as docs/SECURITY.md reports; here fewer do, since a limit that does not hold shows
 with them, too.
@@ -145,7 +145,7 @@ def send_all(server: Server, name: str, count: int, key: str | None) -> tuple[li
     return codes, time.monotonic() - start, (server.cpu_seconds() - cpu) / count
 
 
-def test_dear_requests_cost_one_of_them():
+def test_expensive_requests_cost_one_of_them():
     with Server("--api-key", KEY) as server:
         server.http.headers["Authorization"] = f"Bearer {KEY}"
         assert text_of(server.chat("Hi", max_tokens=4)) is not None
@@ -177,7 +177,7 @@ def test_dear_requests_cost_one_of_them():
 
 
 def test_a_client_that_is_gone_costs_nothing_more():
-    """20 that send dear requests and leave at once: nearly nothing is computed for them."""
+    """20 that send expensive requests and leave at once: nearly nothing is computed for them."""
     path, body, _ = DEAR["a MiB of text to tokenize"]
     with Server() as server:
         start = server.cpu_seconds()
