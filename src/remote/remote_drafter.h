@@ -1,6 +1,6 @@
 // RemoteDrafter: proposes the drafts of a draft model on another machine (outrider draft).
 //
-// It is asked at every step, like a drafter that looks things up, and proposes what has arrived so far. The draft
+// It is asked in every step, like a drafter that looks things up, and proposes what has arrived so far. The draft
 // server extends its draft while the target verifies the first tokens of it, so as long as the draft is right, the
 // round trip costs no time. After a wrong token, the next draft takes a while to arrive; the caller decides whether to
 // wait for it (Proposal::due).
@@ -24,8 +24,8 @@
 namespace outrider {
 
 struct RemoteDrafterOptions {
-  int candidates =
-      64;  // each token is drawn from at most so many (with --verify reject, which needs their probabilities)
+  // Each token is drawn from at most so many (with --verify reject, which needs their probabilities).
+  int candidates = 64;
 };
 
 class RemoteDrafter : public Drafter {
