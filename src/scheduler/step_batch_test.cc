@@ -82,6 +82,8 @@ TEST_F(StepBatchTest, WhoRestsTakesNoPart) {
 }
 
 TEST_F(StepBatchTest, LogitsOfTheLastTokenAndOfTheDraft) {
+  const int layer = 0;
+  ASSERT_TRUE(engine.ProvideHidden(std::span(&layer, 1)).ok());
   Sequence& sequence = Generating("abc");
   engine.TruncateTo(sequence.id, 2);
   Begin(std::string(100, 'p'));
