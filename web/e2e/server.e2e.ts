@@ -248,6 +248,17 @@ describe("speed", () => {
     await watched.close();
   });
 
+  it("stays quick with texts that are costly to read as markdown", async () => {
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    const costly = ["[a](".repeat(4_000), "*a ".repeat(10_000), "1. =\n*".repeat(15_000), "| a | b |\n|---|---|\n" + "| 1 | 2 |\n".repeat(9_000)];
+    await importMessages(page, costly.flatMap((text) => [text, `${text}\n\n**bold**`]));
+    await page.locator("article.assistant .plain").nth(3).waitFor();
+    expect(await page.locator("article .markdown").count()).toBe(0);
+    expect(await typingTime(page)).toBeLessThan(50 * SLOWDOWN);
+    await watched.close();
+  });
+
   it("paints within 300 ms, and asks the server for nothing while idle", async () => {
     const paints: number[] = [];
     for (let i = 0; i < 5; ++i) {

@@ -1,12 +1,12 @@
-// A model's text. The renderer is loaded after the first paint; until then, and for texts that are too long for it, the
-// text is shown as it is.
+// A model's text. The renderer is loaded after the first paint; until then, and for texts that are too long or too
+// costly for it, the text is shown as it is.
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { MAX_MARKDOWN, MAX_SHOWN, showBidi, withoutBidi } from "../logic/plain";
 import { texts } from "../texts";
 import { copyText } from "./copy";
 
-type Render = (text: string) => string;
+type Render = (text: string) => string | null;
 const renderer = signal<Render | null>(null);
 
 export function loadMarkdown(): void {

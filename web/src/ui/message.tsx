@@ -77,7 +77,8 @@ function Editor({ message, onDone }: { message: Message; onDone: () => void }) {
 }
 
 function AnswerBody({ message, origins }: { message: Message; origins: boolean }) {
-  const text = useThrottled(message.content, message.state === "streaming" ? 80 : 0);
+  const text = useThrottled(message.content, drawingPause(message, message.content));
+  const reasoning = useThrottled(message.reasoning ?? "", drawingPause(message, message.reasoning ?? ""));
   const nothingYet = message.state === "streaming" && !message.content && !message.reasoning && !message.toolCalls;
   return (
     <>
@@ -85,7 +86,7 @@ function AnswerBody({ message, origins }: { message: Message; origins: boolean }
       {message.reasoning && (
         <details class="reasoning">
           <summary>{texts.message.reasoning}</summary>
-          <Markdown text={message.reasoning} />
+          <Markdown text={reasoning} />
         </details>
       )}
       {origins && message.tokens && message.tokens.length > 0 ? <Origins message={message} /> : <Markdown text={text} />}
@@ -99,6 +100,11 @@ function AnswerBody({ message, origins }: { message: Message; origins: boolean }
       <Stats message={message} />
     </>
   );
+}
+
+// A text that grows is drawn as a whole each time, so a long one is drawn more rarely. In milliseconds.
+function drawingPause(message: Message, text: string): number {
+  return message.state === "streaming" ? 80 + text.length / 100 : 0;
 }
 
 // The newest value, at most every `ms` milliseconds.
