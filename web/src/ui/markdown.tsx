@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { MAX_MARKDOWN, MAX_SHOWN, showBidi, withoutBidi } from "../logic/plain";
+import { notice } from "../state";
 import { texts } from "../texts";
 import { copyText } from "./copy";
 
@@ -10,7 +11,7 @@ type Render = (text: string) => string | null;
 const renderer = signal<Render | null>(null);
 
 export function loadMarkdown(): void {
-  if (!renderer.value) void import("../logic/markdown").then((module) => (renderer.value = module.renderMarkdown));
+  if (!renderer.value) void import("../logic/markdown").then((module) => (renderer.value = module.renderMarkdown)).catch(() => (notice.value = texts.loadFailed));
 }
 
 export function Markdown({ text }: { text: string }) {

@@ -1,5 +1,6 @@
 import { props, speculation } from "../state";
 import type { Speculation } from "../logic/types";
+import { showBidi } from "../logic/plain";
 import { texts } from "../texts";
 
 // Off, auto, or some of the server's drafters, for the messages that follow.
@@ -23,7 +24,7 @@ export function SpeculationPicker() {
           {known.map((name) => (
             <label class="check" key={name}>
               <input type="checkbox" checked={drafters.includes(name)} onChange={() => toggle(name)} />
-              {name}
+              {showBidi(name)}
             </label>
           ))}
         </span>
