@@ -27,8 +27,9 @@ export async function connect(): Promise<void> {
     const now = await getProps();
     batch(() => {
       props.value = now;
-      if (before && (before.model_alias !== now.model_alias || before.build_info !== now.build_info)) notice.value = texts.server.replaced(now.model_alias, now.build_info);
-      dropUnknownDrafters(now.drafters);
+      const replaced = before && (before.model_alias !== now.model_alias || before.build_info !== now.build_info);
+      const news = [replaced ? texts.server.replaced(now.model_alias, now.build_info) : "", dropUnknownDrafters(now.drafters)].filter(Boolean);
+      if (news.length > 0) notice.value = news.join(" ");
     });
     serverState.value = "ready";
     keyDialog.value = "closed";
@@ -42,15 +43,15 @@ export async function connect(): Promise<void> {
   }
 }
 
-// Drafters that were picked and that this server does not have: a request that names one is refused.
-function dropUnknownDrafters(known: readonly string[]): void {
+// Drops drafters that were picked and that this server does not have: a request that names one is refused. Says so if it matters.
+function dropUnknownDrafters(known: readonly string[]): string {
   const { mode, drafters } = speculation.value;
   const kept = drafters.filter((name) => known.includes(name));
-  if (kept.length === drafters.length) return;
+  if (kept.length === drafters.length) return "";
   speculation.value = { mode: mode === "pick" && kept.length === 0 ? "auto" : mode, drafters: kept };
-  if (mode !== "pick") return;
+  if (mode !== "pick") return "";
   const gone = drafters.filter((name) => !known.includes(name));
-  notice.value = texts.speculation.gone(gone, kept.length > 0);
+  return texts.speculation.gone(gone, kept.length > 0);
 }
 
 // Asks again and again until the server is back. Nothing is asked while it answers.
