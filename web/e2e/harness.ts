@@ -6,6 +6,7 @@
 //   OUTRIDER_TEST_SLOWDOWN   how much slower than a release build the binary is; stretches every time limit
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer, connect, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -171,6 +172,30 @@ export class Watched {
     await this.context.close();
     expect(this.errors).toEqual([]);
   }
+}
+
+// A file in a page of its own. Errors in it fail the test that closes it.
+export async function openFile(url: string, options: BrowserContextOptions = {}): Promise<{ page: Page; close: () => Promise<void> }> {
+  const context = await browser!.newContext({ reducedMotion: "reduce", ...options });
+  context.setDefaultTimeout(LIMIT);
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(String(error)));
+  await page.goto(url);
+  const close = async () => {
+    await context.close();
+    expect(errors).toEqual([]);
+  };
+  return { page, close };
+}
+
+// What WCAG AA asks for and the page does not do.
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations: found } = await page.evaluate(() => (window as any).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
+  return found.map((each: any) => `${each.id}: ${each.nodes.map((node: any) => node.html).slice(0, 3).join(" | ")}`);
 }
 
 // --- What people do

@@ -1,9 +1,7 @@
 // What the page does when the server is slow, gone, locked or full; the dashboard; and what keeps the page safe and quick.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { choose, DEFAULT_MODEL, eventually, Proxy, send, Server, SLOWDOWN, startBrowser, stopBrowser, waitForAnswer, Watched } from "./harness";
+import { choose, DEFAULT_MODEL, eventually, Proxy, send, Server, SLOWDOWN, startBrowser, stopBrowser, violations, waitForAnswer, Watched } from "./harness";
 
 const LONG = "Tell me a very long story about the sea.";
 let server: Server;
@@ -406,14 +404,6 @@ describe("speed", () => {
     expect(Math.min(...paints)).toBeLessThan(300);
   });
 });
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() => (window as any).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
-  return found.map((each: any) => `${each.id}: ${each.nodes.map((node: any) => node.html).slice(0, 3).join(" | ")}`);
-}
 
 describe("accessible", () => {
   it.each(["light", "dark"] as const)("in all views, %s", async (colorScheme) => {
