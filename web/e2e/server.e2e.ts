@@ -107,7 +107,8 @@ describe("trouble", () => {
     const { page } = watched;
     await choose(page, { "Longest answer": "8" });
     await page.getByLabel("Speculation").selectOption("pick drafters");
-    await page.getByRole("checkbox", { name: "suffix" }).check();
+    await page.getByRole("checkbox", { name: "ngram-map-k" }).uncheck();
+    expect(await page.getByRole("checkbox", { name: "suffix" }).isChecked()).toBe(true);
     await send(page, "Hello?");
     await waitForAnswer(page);
     await server.stop("SIGKILL");

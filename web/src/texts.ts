@@ -71,7 +71,7 @@ export const texts = {
     emptyText: "Drafters guess the next words and the model checks them, so answers come faster. Switch on “Origins” to see who proposed each token.",
     examples: ["Explain in two sentences why the sky is blue. Then repeat them.", "Write a Python function that reverses a string.", "Explain what speculative decoding is in three sentences."],
     inputLabel: "Your message",
-    placeholder: "Write a message. Enter sends it, Shift+Enter starts a new line.",
+    placeholder: "Message. Shift+Enter: a new line",
     send: "Send",
     stop: "Stop",
     attach: "Add a text file",

@@ -28,6 +28,7 @@ interface ChartProps {
 }
 
 const HEIGHT = 180;
+const TIME_SHOWN = 60; // seconds
 const TABLE_ROWS = 24; // the newest, where x is time
 
 const plainNumber = (value: string) => value;
@@ -57,7 +58,7 @@ export function Chart({ title, series, data, xLabels, yRange, xTitle, unit = pla
       legend: { show: false },
       padding: [8, 12, 0, 0],
       scales: {
-        x: { time: false, range: xLabels ? [-0.6, xLabels.length - 0.4] : undefined },
+        x: { time: false, range: xLabels ? [-0.6, xLabels.length - 0.4] : time ? [-TIME_SHOWN, 0] : undefined },
         y: { range: yRange ?? ((_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1]) },
       },
       axes: [
@@ -70,7 +71,7 @@ export function Chart({ title, series, data, xLabels, yRange, xTitle, unit = pla
           splits: xLabels ? () => xLabels.map((_, i) => i) : undefined,
           values: (_plot, values) => values.map((value) => (xLabels ? (xLabels[value] ?? "") : time ? (value === 0 ? "" : texts.dashboard.seconds(`${value}`)) : `${value}`)),
         },
-        { stroke: text, grid, ticks: { show: false }, size: 52, font: "12px system-ui", values: (_plot, values) => values.map((value) => unit(`${Number(value.toPrecision(3))}`)) },
+        { stroke: text, grid, ticks: { show: false }, size: 64, font: "12px system-ui", values: (_plot, values) => values.map((value) => unit(`${Number(value.toPrecision(3))}`)) },
       ],
       bands: bands?.map((band) => ({ ...band, fill: cssColor("--band") })),
       series: [

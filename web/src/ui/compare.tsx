@@ -151,7 +151,7 @@ function LaneView({ side, lane, limit }: { side: Side; lane: Lane; limit: number
         {lane.state === "waiting" ? <li>{texts.compare.waiting}</li> : <li><strong>{texts.compare.tokens(tokens.length)}</strong></li>}
         {lane.ms > 0 && <li>{duration(lane.ms)}</li>}
         {timings && <li><strong>{texts.stats.speed(short(timings.tokensPerSecond))}</strong></li>}
-        {steps && <li>{texts.stats.steps(steps.length + 1, timings!.generatedTokens)}</li>}
+        {steps && <li>{texts.stats.steps(steps.length + 1, tokens.length)}</li>}
         {timings && timings.drafted > 0 && <li>{texts.stats.acceptance(percent(timings.accepted / timings.drafted))}</li>}
       </ul>
       {tokens.length > 0 && side === "on" && <Legend tokens={tokens} />}

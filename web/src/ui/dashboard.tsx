@@ -6,6 +6,7 @@ import { familyOf } from "../logic/origins";
 import { showBidi } from "../logic/plain";
 import { connect, keyDialog, props } from "../state";
 import { texts } from "../texts";
+import { Bar } from "./bar";
 import { Chart } from "./chart";
 import { bytes, count as format, percent, short } from "./format";
 
@@ -264,7 +265,7 @@ function StagePanel({ metrics }: { metrics: Metrics }) {
           {stages.map(([stage, seconds]) => (
             <li key={stage}>
               <span>{texts.dashboard.stageNames[stage] ?? stage}</span>
-              <meter min={0} max={total} value={seconds} aria-label={texts.dashboard.stageNames[stage] ?? stage} />
+              <Bar share={seconds / total} label={texts.dashboard.stageNames[stage] ?? stage} text={percent(seconds / total)} />
               <span class="number">{texts.dashboard.seconds(short(seconds))}</span>
             </li>
           ))}
@@ -288,7 +289,7 @@ function SlotPanel({ slots }: { slots: Live["slots"] }) {
               <td>{slot.is_processing ? texts.dashboard.busy : texts.dashboard.idle}</td>
               <td>{slot.n_prompt_tokens}</td>
               <td>{slot.next_token[0].n_decoded}</td>
-              <td><meter min={0} max={slot.n_ctx} value={slot.tokens_in_memory} aria-label={texts.dashboard.inMemory} /> {slot.tokens_in_memory}</td>
+              <td><Bar share={slot.tokens_in_memory / slot.n_ctx} label={texts.dashboard.inMemory} text={percent(slot.tokens_in_memory / slot.n_ctx)} /> {slot.tokens_in_memory}</td>
             </tr>
           ))}
         </tbody>

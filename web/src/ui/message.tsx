@@ -164,7 +164,7 @@ function Stats({ message }: { message: Message }) {
     <ul class="stats" aria-label={texts.stats.label}>
       <li><strong>{texts.stats.speed(short(timings.tokensPerSecond))}</strong></li>
       {firstTokenMs !== undefined && <li>{texts.stats.first(duration(firstTokenMs))}</li>}
-      {steps && <li>{texts.stats.steps(steps.length + 1, timings.generatedTokens)}</li>}
+      {steps && <li>{texts.stats.steps(steps.length + 1, message.tokens?.length ?? timings.generatedTokens)}</li>}
       {timings.drafted > 0 && <li>{texts.stats.acceptance(percent(timings.accepted / timings.drafted))}</li>}
       {timings.speedUp > 1.005 && <li class="good-text">{texts.stats.speedUp(timings.speedUp.toFixed(2))}</li>}
     </ul>

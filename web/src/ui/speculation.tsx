@@ -13,7 +13,7 @@ export function SpeculationPicker() {
     <span class="speculation">
       <label>
         <span class="label-text">{texts.speculation.label}</span>
-        <select value={mode} onChange={(event) => choose({ mode: event.currentTarget.value as Speculation["mode"], drafters: known.filter((name) => drafters.includes(name)) })}>
+        <select value={mode} onChange={(event) => choose({ mode: event.currentTarget.value as Speculation["mode"], drafters: drafters.length > 0 ? drafters : [...known] })}>
           <option value="auto">{texts.speculation.auto}</option>
           <option value="off">{texts.speculation.off}</option>
           {known.length > 0 && <option value="pick">{texts.speculation.pick}</option>}
