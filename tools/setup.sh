@@ -231,10 +231,11 @@ WebSources() {
     -type f ! -name page.bundle ! -name README.md ! -name 'vitest*' -print | sort
 }
 
-# Sets WEB to the page that outrider serve shows to people, built from web/.
+# Sets WEB to the page that outrider serve shows to people, built from web/. One that is in the cache needs no npm.
 EnsureWeb() {
-  WEB=$CACHE/page-$(cd "$ROOT/web" && { WebSources && WebSources | xargs cat; } | KeyOf).bundle &&
-    Cached "$WEB" "Building the page" "what people see at / (Vite and libraries from npm, 30 MB while it is built; see web/README.md)" MakeWeb
+  WEB=$CACHE/page-$(cd "$ROOT/web" && { WebSources && WebSources | xargs cat; } | KeyOf).bundle || return
+  [[ -e $WEB ]] || command -v npm >/dev/null || Fail "npm, which builds the page, is missing" || return
+  Cached "$WEB" "Building the page" "what people see at / (Vite and libraries from npm, 30 MB while it is built; see web/README.md)" MakeWeb
 }
 
 # The hash of a list of files and words: the key under which what was made from them is kept.

@@ -69,7 +69,8 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
           {"drafters", context.drafters},
           {"kernels", info.kernels},
           {"rollback", info.rollback},
-          {"exactness", {{"holds", info.exactness.empty()}, {"reason", info.exactness}}}};
+          {"exactness",
+           {{"holds", info.exactness.empty()}, {"reason", info.exactness}, {"rests_on", info.exactness_rests_on}}}};
 }
 
 Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context) {

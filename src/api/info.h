@@ -24,10 +24,11 @@ struct ServerInfo {
   std::string kernels;             // who computes what: "ggml", "outrider (avx2) for q4_0 and attention"
   std::string rollback;            // how rejected tokens leave the memory
   std::string exactness;           // "" if outputs do not depend on the batch; else why they may
-  std::string build;               // "outrider 0.1.0, llama.cpp 0.5.0"
-  bool slots = true;               // GET /slots is served
-  bool page = true;                // the page for people is served
-  std::string quantisation = {};   // "Q4_1"
+  std::vector<std::string> exactness_rests_on = {};  // why they do not
+  std::string build;                                 // "outrider 0.1.0, llama.cpp 0.5.0"
+  bool slots = true;                                 // GET /slots is served
+  bool page = true;                                  // the page for people is served
+  std::string quantisation = {};                     // "Q4_1"
 };
 
 Json ModelsJson(const ApiContext& context, const ServerInfo& info);               // GET /v1/models

@@ -27,6 +27,7 @@ struct InfoTest : testing::Test {
                   .kernels = "ggml",
                   .rollback = "drop cells",
                   .exactness = "",
+                  .exactness_rests_on = {"each row alone"},
                   .build = "outrider 0.1.0"};
 };
 
@@ -70,11 +71,14 @@ TEST_F(InfoTest, PropsTellTheDefaults) {
 }
 
 TEST_F(InfoTest, PropsSayWhetherOutputsAreExact) {
-  EXPECT_EQ(PropsJson(context, info)["exactness"], Json::parse(R"({"holds": true, "reason": ""})"));
+  EXPECT_EQ(PropsJson(context, info)["exactness"],
+            Json::parse(R"({"holds": true, "reason": "", "rests_on": ["each row alone"]})"));
   EXPECT_EQ(PropsJson(context, info)["kernels"], "ggml");
   EXPECT_EQ(PropsJson(context, info)["rollback"], "drop cells");
   info.exactness = "the cache is f16";
-  EXPECT_EQ(PropsJson(context, info)["exactness"], Json::parse(R"({"holds": false, "reason": "the cache is f16"})"));
+  info.exactness_rests_on = {};
+  EXPECT_EQ(PropsJson(context, info)["exactness"],
+            Json::parse(R"({"holds": false, "reason": "the cache is f16", "rests_on": []})"));
 }
 
 TEST_F(InfoTest, SlotsHaveLlamaCppShape) {

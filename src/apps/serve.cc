@@ -209,6 +209,7 @@ ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
           .kernels = model.kernels(),
           .rollback = DescribeRollback(parts.target->engine().info()),
           .exactness = parts.target->exactness(),
+          .exactness_rests_on = parts.target->ExactnessRestsOn(),
           .build = VersionLine(),
           .slots = options.http.slots,
           .page = options.http.page,

@@ -171,6 +171,21 @@ std::string Target::exactness() const {
   return model()->MixesExperts() ? "padding does not cover mixtures of experts" : "";
 }
 
+std::vector<std::string> Target::ExactnessRestsOn() const {
+  if (!exactness().empty()) return {};
+  std::vector<std::string> reasons = {"each draw depends on nothing but seed, position and logits"};
+  if (padded()) {
+    reasons.push_back("every step is padded to one shape");
+  } else {
+    reasons.push_back(
+        fmt::format("kernels treat each row alike, by construction or as probed when the model was loaded: {}",
+                    model()->kernels()));
+    reasons.push_back("each sequence has a memory of its own");
+  }
+  if (KeptVerdict(key()).has_value()) reasons.push_back("outrider check found no difference with these flags here");
+  return reasons;
+}
+
 void Target::KeepVerdict(bool exact) {
   const std::string path = MachineCachePath("exactness", key());
   if (path.empty()) return;

@@ -48,6 +48,9 @@ class Target {
   // "" if a text depends on its request only, as far as is known; else the reason why it may not.
   std::string exactness() const;
 
+  // What that rests on, in sentences for people; empty if it does not hold.
+  std::vector<std::string> ExactnessRestsOn() const;
+
   // Keeps the verdict of `outrider check` on the way it decodes now, for the next start.
   void KeepVerdict(bool exact);
 

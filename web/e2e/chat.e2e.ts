@@ -65,10 +65,14 @@ describe("chat", () => {
     await page.getByRole("button", { name: "Send as a new branch" }).click();
     await page.getByText("2 of 2").waitFor();
     const second = await waitForAnswer(page);
+    expect(second).toMatch(/\w/);
     expect(second).not.toBe(first);
     await page.getByRole("button", { name: "Previous branch" }).click();
+    await page.locator("article.user").getByText(QUESTION).waitFor();
     expect(await waitForAnswer(page)).toBe(first);
-    expect(await page.locator("article.user").innerText()).toContain(QUESTION);
+    await page.getByRole("button", { name: "Next branch" }).click();
+    await page.locator("article.user").getByText("Name three colours.").waitFor();
+    expect(await waitForAnswer(page)).toBe(second);
     await watched.close();
   });
 
@@ -87,6 +91,36 @@ describe("chat", () => {
     await watched.close();
   });
 
+  it.each([
+    ["with the same speculation", 1, "auto"],
+    ["with the other choice", 2, "off"],
+  ])("says in red when an answer differs that was asked for again %s", async (_which, tampered, how) => {
+    const watched = await open();
+    const { page } = watched;
+    await choose(page, { "Longest answer": "24", Temperature: "0.7", "System prompt": "Be kind." });
+    await send(page, QUESTION);
+    await waitForAnswer(page);
+    const asked: Record<string, unknown>[] = [];
+    await page.route("**/v1/chat/completions", async (route) => {
+      asked.push(route.request().postDataJSON());
+      const response = await route.fetch();
+      const text = await response.text();
+      await route.fulfill({ response, body: asked.length === tampered ? text.replace(/"finish_reason":"(length|stop)"/, '"finish_reason":"other"') : text });
+    });
+    await page.getByRole("button", { name: "Same seed, same text?" }).click();
+    const result = page.locator('.proof[data-state="different"]');
+    await result.waitFor();
+    expect(await result.innerText()).toBe(`Different: asked again with speculation “${how}”, the reason why the answer ended is another from place 0 on.`);
+    expect(await result.getAttribute("class")).toContain("bad-text");
+    expect(asked).toHaveLength(tampered);
+    const { speculative, ...rest } = asked[0]!;
+    expect(speculative).toEqual({ provenance: true, enabled: true });
+    expect(rest).toMatchObject({ max_tokens: 24, temperature: 0.7, logprobs: true, messages: [{ role: "system", content: "Be kind." }, { role: "user", content: QUESTION }] });
+    expect(rest.seed).toEqual(expect.any(Number));
+    if (tampered === 2) expect(asked[1]).toEqual({ ...asked[0], speculative: { provenance: true, enabled: false } });
+    await watched.close();
+  });
+
   it("follows a JSON schema, and speculation can be switched off", async () => {
     const watched = await open();
     const { page } = watched;
@@ -98,21 +132,49 @@ describe("chat", () => {
     await watched.close();
   });
 
-  it("exports conversations and imports them again", async () => {
+  it("exports conversations and imports them again, with all that is known about them", async () => {
     const watched = await open();
     const { page } = watched;
+    await choose(page, { "Longest answer": "24", Temperature: "0.7", "System prompt": "Be brief." });
     await send(page, QUESTION);
     const answer = await waitForAnswer(page);
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export all" }).click()]);
-    const path = await download.path();
-    expect(JSON.parse(readFileSync(path, "utf8")).conversations[0].messages).toHaveLength(2);
+    await page.getByRole("button", { name: "Same seed, same text?" }).click();
+    await page.locator('.proof[data-state="same"]').waitFor();
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Edited message").fill("Name three colours.");
+    await page.getByRole("button", { name: "Send as a new branch" }).click();
+    await page.getByText("2 of 2").waitFor();
+    const other = await waitForAnswer(page);
+    await page.getByRole("button", { name: "Previous branch" }).click();
+    const exported = async () => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export all" }).click()]);
+      return JSON.parse(readFileSync(await download.path(), "utf8"));
+    };
+    const before = await exported();
     page.on("dialog", (dialog) => void dialog.accept());
     await page.locator(".conversation-list li").hover();
     await page.getByRole("button", { name: /^Delete/ }).click();
     await page.getByText("No conversations yet").waitFor();
-    await page.locator('.sidebar input[type="file"]').setInputFiles(path);
+    await page.locator('.sidebar input[type="file"]').setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(before)) });
     await page.locator(".conversation-list a").click();
+    await page.locator("article.user").getByText(QUESTION).waitFor();
     expect(await waitForAnswer(page)).toBe(answer);
+    // All but the ids is as it was: in the list of messages, ids are replaced by the places of their messages.
+    const after = await exported();
+    const withPlaces = ({ conversations }: any) => {
+      const [{ conversation, messages }] = conversations;
+      const byTime = [...messages].sort((a: any, b: any) => a.created - b.created);
+      const place = (id: string | null) => byTime.findIndex((each: any) => each.id === id);
+      return {
+        conversation: { ...conversation, id: "", selected: Object.entries(conversation.selected).map(([from, to]) => [place(from), place(to as string)]).sort() },
+        messages: byTime.map((each: any) => ({ ...each, id: "", conversation: "", parent: place(each.parent) })),
+      };
+    };
+    expect(withPlaces(before).messages).toHaveLength(4);
+    expect(withPlaces(after)).toEqual(withPlaces(before));
+    await page.getByRole("button", { name: "Next branch" }).click();
+    await page.locator("article.user").getByText("Name three colours.").waitFor();
+    expect(await waitForAnswer(page)).toBe(other);
     await watched.close();
   });
 
@@ -217,6 +279,43 @@ describe("origins", () => {
 });
 
 describe("compare", () => {
+  it("says in red where the answers differ, in their text or anywhere else", async () => {
+    const watched = await open();
+    const { page } = watched;
+    await page.getByRole("link", { name: "Compare" }).click();
+    await page.getByLabel("Tokens", { exact: true }).fill("16");
+    let change = (text: string) => text;
+    await page.route("**/v1/chat/completions", async (route) => {
+      const response = await route.fetch();
+      const drafts = route.request().postDataJSON().speculative.enabled;
+      await route.fulfill({ response, body: drafts ? change(await response.text()) : await response.text() });
+    });
+    const changes: [RegExp, (text: string) => string][] = [
+      [/the text is another/, (text) => text.replace(/"content":"(?=\w)/, '"content":"Not ')],
+      [/the reasoning is another/, (text) => text.replace('"delta":{}', '"delta":{"reasoning_content":"Hm"}')],
+      [/the tool calls are others/, (text) => text.replace('"delta":{}', '"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}')],
+    ];
+    for (const [verdict, make] of changes) {
+      change = make;
+      await page.getByRole("button", { name: "Compare" }).click();
+      await page.locator(".verdict.bad").getByText(verdict).waitFor();
+    }
+    await watched.close();
+  });
+
+  it("is over for the server when the view is left", async () => {
+    const watched = await Watched.open(slow.url);
+    const { page } = watched;
+    await page.getByRole("link", { name: "Compare" }).click();
+    await page.getByLabel("Tokens", { exact: true }).fill("3500");
+    await page.getByRole("button", { name: "Compare" }).click();
+    await page.locator(".lane.off .token").first().waitFor();
+    expect(await slow.idle()).toBe(false);
+    await page.getByRole("link", { name: "Chat" }).click();
+    await eventually(() => slow.idle(), "the slot to be free");
+    await watched.close();
+  });
+
   it.each(["one after the other", "at once"])("finds the texts identical, asked %s", async (order) => {
     const watched = await open();
     const { page } = watched;

@@ -2,9 +2,11 @@
 //   OUTRIDER_BIN             the binary (build/release/bin/outrider), built with the page
 //   OUTRIDER_MODELS_DIR      the in-repo models (models/)
 //   OUTRIDER_DEFAULT_MODEL   the model that ./run serves; the small one stands in where it is missing
+//   OUTRIDER_PAGE            a folder (dist/) with the page to test instead of the one in the binary, which needs no new binary then
 //   OUTRIDER_TEST_SLOWDOWN   how much slower than a release build the binary is; stretches every time limit
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer, connect, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,6 +18,7 @@ const BINARY = process.env.OUTRIDER_BIN ?? resolve(ROOT, "build/release/bin/outr
 const MODELS = process.env.OUTRIDER_MODELS_DIR ?? resolve(ROOT, "models");
 export const SMALL_MODEL = resolve(MODELS, "smollm2-draft-16m.gguf");
 export const DEFAULT_MODEL = process.env.OUTRIDER_DEFAULT_MODEL || SMALL_MODEL; // takes half a minute for a long answer
+const PAGE = process.env.OUTRIDER_PAGE;
 export const SLOWDOWN = Number(process.env.OUTRIDER_TEST_SLOWDOWN ?? 1);
 export const LIMIT = 20_000 * SLOWDOWN; // milliseconds; for what takes well under a second on an idle machine
 
@@ -118,6 +121,17 @@ export async function stopBrowser(): Promise<void> {
   await browser?.close();
 }
 
+// The page of another folder, with the binary's policy for it.
+async function servePage(context: BrowserContext, url: string): Promise<void> {
+  const policy = (await fetch(url, { headers: { Accept: "text/html" } })).headers.get("Content-Security-Policy")!;
+  const types: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+  await context.route(/^[^?#]*:\d+\/(page\/[^#]*)?(#.*)?$/, (route) => {
+    const path = new URL(route.request().url()).pathname.slice(1) || "index.html";
+    const contentType = types[path.split(".").at(-1)!]!;
+    return route.fulfill({ body: readFileSync(resolve(PAGE!, path)), contentType, headers: { "Content-Security-Policy": policy } });
+  });
+}
+
 // Errors in the console, a refused inline script among them, fail the test that collects them; those of the network are
 // what some tests are about.
 export class Watched {
@@ -132,6 +146,7 @@ export class Watched {
     context.setDefaultTimeout(LIMIT);
     // Answers are short unless a test wants a long one.
     await context.addInitScript(() => (localStorage["outrider-settings"] ??= '{"max_tokens":96}'));
+    if (PAGE) await servePage(context, url);
     const watched = new Watched(context, await context.newPage());
     watched.watch(watched.page);
     await watched.page.goto(url);
@@ -159,6 +174,30 @@ export class Watched {
   }
 }
 
+// A file in a page of its own. Errors in it fail the test that closes it.
+export async function openFile(url: string, options: BrowserContextOptions = {}): Promise<{ page: Page; close: () => Promise<void> }> {
+  const context = await browser!.newContext({ reducedMotion: "reduce", ...options });
+  context.setDefaultTimeout(LIMIT);
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(String(error)));
+  await page.goto(url);
+  const close = async () => {
+    await context.close();
+    expect(errors).toEqual([]);
+  };
+  return { page, close };
+}
+
+// What WCAG AA asks for and the page does not do.
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations: found } = await page.evaluate(() => (window as any).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
+  return found.map((each: any) => `${each.id}: ${each.nodes.map((node: any) => node.html).slice(0, 3).join(" | ")}`);
+}
+
 // --- What people do
 
 export async function send(page: Page, text: string): Promise<void> {
@@ -170,7 +209,8 @@ export const answers = (page: Page) => page.locator("article.assistant");
 
 export async function waitForAnswer(page: Page, state = "done"): Promise<string> {
   await page.locator(`article.assistant[data-state="${state}"]`).last().waitFor();
-  return page.locator("article.assistant").last().locator(".markdown, .plain, .token-text").first().innerText();
+  // Not innerText: that is "" for a message that was not drawn yet (content-visibility).
+  return (await page.locator("article.assistant").last().locator(".markdown, .plain, .token-text").first().textContent())!;
 }
 
 export async function choose(page: Page, values: Record<string, string>): Promise<void> {

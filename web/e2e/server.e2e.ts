@@ -1,9 +1,7 @@
 // What the page does when the server is slow, gone, locked or full; the dashboard; and what keeps the page safe and quick.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { choose, eventually, Proxy, send, Server, SLOWDOWN, startBrowser, stopBrowser, waitForAnswer, Watched } from "./harness";
+import { choose, DEFAULT_MODEL, eventually, Proxy, send, Server, SLOWDOWN, startBrowser, stopBrowser, violations, waitForAnswer, Watched } from "./harness";
 
 const LONG = "Tell me a very long story about the sea.";
 let server: Server;
@@ -60,6 +58,10 @@ describe("trouble", () => {
     await page.reload();
     await page.locator(".tile").first().waitFor();
     expect(await page.evaluate(() => localStorage.getItem("outrider-key"))).toBeNull();
+    await page.getByRole("link", { name: "Prometheus metrics" }).click();
+    await page.getByRole("dialog").getByText(/^llamacpp:tokens_predicted_total \d+$/m).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    expect(watched.context.pages()).toHaveLength(1); // no tab that says 401
     for (const path of ["props", "live", "metrics", "v1/models"]) expect((await fetch(locked.url + path)).status, path).toBe(401);
     expect((await fetch(locked.url, { headers: { Accept: "*/*" } })).status).toBe(401);
     await watched.close();
@@ -81,6 +83,65 @@ describe("trouble", () => {
     await waitForAnswer(page);
     await watched.close();
     await narrow.stop();
+  });
+
+  it("says what an answer waits for: its turn, and then its prompt", async () => {
+    const narrow = await Server.start(["-np", "1", "-c", "4096", "--temp", "0", "--spec", "none", "-ub", "64", "-b", "64"], { model: DEFAULT_MODEL });
+    const watched = await Watched.open(narrow.url);
+    const { page } = watched;
+    await choose(page, { "Longest answer": "8" });
+    const hog = occupy(narrow.url);
+    await hog.begun;
+    await send(page, "It goes on and on and on. ".repeat(90));
+    await page.getByText("Waiting in the queue: the slot is busy…").waitFor();
+    hog.end();
+    await page.getByText(/^Reading the prompt: [\d,]+ of [\d,]+ tokens…$/).waitFor();
+    await waitForAnswer(page);
+    await watched.close();
+    await narrow.stop();
+  });
+
+  it("notices that another server has taken the place, and forgets drafters that it does not have", async () => {
+    let server = await Server.start(["--temp", "0", "--spec", "suffix", "--spec", "ngram-map-k", "--alias", "first"]);
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    await choose(page, { "Longest answer": "8" });
+    await page.getByLabel("Speculation").selectOption("pick drafters");
+    await page.getByRole("checkbox", { name: "ngram-map-k" }).uncheck();
+    expect(await page.getByRole("checkbox", { name: "suffix" }).isChecked()).toBe(true);
+    await send(page, "Hello?");
+    await waitForAnswer(page);
+    await server.stop("SIGKILL");
+    await send(page, "Hello again?");
+    await page.getByText("The server does not answer.").waitFor();
+    server = await Server.start(["--temp", "0", "--spec", "ngram-map-k", "--alias", "second"], { port: server.port });
+    await page.getByText(/^The server was replaced: second answers now/).waitFor();
+    await page.getByText("This server has no drafter suffix, so it chooses drafters by itself again.").waitFor();
+    expect(await page.getByLabel("Speculation").inputValue()).toBe("auto");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await waitForAnswer(page);
+    // The first answer came from the other model, which the proof does not pass over.
+    await page.getByRole("button", { name: "Same seed, same text?" }).first().click();
+    await page.locator('.proof[data-state="failed"]').waitFor();
+    await server.stop("SIGKILL");
+    // Replaced between two questions: an answer names its model.
+    server = await Server.start(["--temp", "0", "--alias", "third"], { port: server.port });
+    await send(page, "And who are you?");
+    await page.getByText(/^The server was replaced: third answers now/).waitFor();
+    await watched.close();
+    await server.stop();
+  });
+
+  it("says so when a part of the page cannot be loaded", async () => {
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    await page.route("**/page/dashboard.js", (route) => route.abort());
+    await page.getByRole("link", { name: "Dashboard" }).click();
+    await page.getByText("A part of the page could not be loaded.").waitFor();
+    await page.unroute("**/page/dashboard.js");
+    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.locator(".tile").first().waitFor();
+    await watched.close();
   });
 
   it("says when the context is full, and when a question does not fit", async () => {
@@ -164,6 +225,51 @@ describe("dashboard", () => {
   });
 });
 
+describe("images", () => {
+  const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+
+  it("are refused where the server sees none", async () => {
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    expect(await page.getByRole("button", { name: "Add a text file" }).count()).toBe(1);
+    await page.locator('.composer input[type="file"]').setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
+    await page.getByText("dot.png is not a text file. This server reads no images or other files.").waitFor();
+    await watched.close();
+  });
+
+  it("are sent as parts of the message where the server sees them", async () => {
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    // A server with eyes, as the page knows it: what /props says, and what is sent.
+    await page.route("**/props", async (route) => {
+      const props = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...props, modalities: { vision: true } } });
+    });
+    let sent: any;
+    await page.route("**/v1/chat/completions", async (route) => {
+      sent = route.request().postDataJSON();
+      await route.fulfill({ contentType: "text/event-stream", body: 'data: {"choices":[{"delta":{"content":"A dot."},"finish_reason":"stop"}],"provenance":[{"text":"A dot.","drafter":null}]}\n\ndata: [DONE]\n\n' });
+    });
+    await page.reload();
+    await page.getByRole("button", { name: "Add an image or a text file" }).waitFor();
+    await page.locator('.composer input[type="file"]').setInputFiles([
+      { name: "dot.png", mimeType: "image/png", buffer: png },
+      { name: "not.png", mimeType: "image/png", buffer: Buffer.from("not an image") },
+    ]);
+    await page.getByText("not.png is neither a text file nor an image that this browser can read.").waitFor();
+    expect(await page.getByRole("img", { name: "dot.png" }).count()).toBe(1);
+    await send(page, "What is this?");
+    await waitForAnswer(page);
+    const url = `data:image/png;base64,${png.toString("base64")}`;
+    expect(sent.messages).toEqual([{ role: "user", content: [{ type: "image_url", image_url: { url } }, { type: "text", text: "What is this?" }] }]);
+    expect(await page.locator("article.user img").getAttribute("src")).toBe(url);
+    await send(page, "And now?");
+    await eventually(async () => (await page.locator("article.assistant").count()) === 2, "the second answer");
+    expect(sent.messages.map((message: any) => typeof message.content)).toEqual(["object", "string", "string"]);
+    await watched.close();
+  });
+});
+
 describe("security", () => {
   it("serves the page compressed, with a strict policy, and again only if it changed", async () => {
     const response = await fetch(server.url, { headers: { Accept: "text/html", "Accept-Encoding": "gzip" } });
@@ -205,14 +311,33 @@ describe("security", () => {
     expect(outside).toEqual([]);
     await watched.close();
   });
+
+  it("lets no name turn the direction of the text around it", async () => {
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    const turned = "\u202Eevil\u2066";
+    page.on("dialog", (dialog) => (expect(dialog.message()).not.toContain("\u202E"), void dialog.dismiss()));
+    await importMessages(page, ["q", "```js\n" + turned + "\n```"], { title: turned, answer: { toolCalls: [{ name: turned, arguments: turned }], error: turned, state: "failed", reasoning: turned } });
+    await page.locator("article.assistant pre").first().waitFor();
+    for (const details of await page.locator("article details").all()) await details.evaluate((each) => ((each as HTMLDetailsElement).open = true));
+    await page.locator(".conversation-list li").hover();
+    await page.getByRole("button", { name: /^Delete/ }).click();
+    await page.locator('.composer input[type="file"]').setInputFiles({ name: turned, mimeType: "text/plain", buffer: Buffer.from([0]) });
+    await page.locator(".banner").getByText("is not a text file").waitFor();
+    // Nowhere in what is shown or read aloud.
+    const shown = await page.evaluate(() => document.body.textContent + [...document.querySelectorAll("[aria-label], [title], [alt]")].map((each) => `${each.getAttribute("aria-label")}${each.getAttribute("title")}${each.getAttribute("alt")}`).join());
+    expect(shown).not.toMatch(/[\u202A-\u202E\u2066-\u2069]/);
+    expect(shown.split("⟨U+202E⟩evil").length).toBeGreaterThan(7);
+    await watched.close();
+  });
 });
 
 // A conversation with these texts, questions and answers in turn, by way of a file.
-async function importMessages(page: Page, contents: string[]): Promise<void> {
-  const messages = contents.map((content, i) => ({ id: `m${i}`, parent: i === 0 ? null : `m${i - 1}`, role: i % 2 === 0 ? "user" : "assistant", content, created: i, updated: i, state: "done" }));
-  const archive = { format: "outrider-conversations", version: 1, conversations: [{ conversation: { title: "Imported" }, messages }] };
+async function importMessages(page: Page, contents: string[], { title = "Imported", answer = {} } = {}): Promise<void> {
+  const messages = contents.map((content, i) => ({ id: `m${i}`, parent: i === 0 ? null : `m${i - 1}`, role: i % 2 === 0 ? "user" : "assistant", content, created: i, updated: i, state: "done", ...(i % 2 === 1 && answer) }));
+  const archive = { format: "outrider-conversations", version: 1, conversations: [{ conversation: { title }, messages }] };
   await page.locator('.sidebar input[type="file"]').setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(archive)) });
-  await page.getByRole("link", { name: "Imported" }).click();
+  await page.locator(".conversation-list a").first().click();
 }
 
 // The median time from a key to the frame that shows it, in milliseconds.
@@ -248,6 +373,17 @@ describe("speed", () => {
     await watched.close();
   });
 
+  it("stays quick with texts that are costly to read as markdown", async () => {
+    const watched = await Watched.open(server.url);
+    const { page } = watched;
+    const costly = ["[a](".repeat(4_000), "*a ".repeat(10_000), "1. =\n*".repeat(15_000), "| a | b |\n|---|---|\n" + "| 1 | 2 |\n".repeat(9_000)];
+    await importMessages(page, costly.flatMap((text) => [text, `${text}\n\n**bold**`]));
+    await page.locator("article.assistant .plain").nth(3).waitFor();
+    expect(await page.locator("article .markdown").count()).toBe(0);
+    expect(await typingTime(page)).toBeLessThan(50 * SLOWDOWN);
+    await watched.close();
+  });
+
   it("paints within 300 ms, and asks the server for nothing while idle", async () => {
     const paints: number[] = [];
     for (let i = 0; i < 5; ++i) {
@@ -269,14 +405,6 @@ describe("speed", () => {
     expect(Math.min(...paints)).toBeLessThan(300);
   });
 });
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() => (window as any).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
-  return found.map((each: any) => `${each.id}: ${each.nodes.map((node: any) => node.html).slice(0, 3).join(" | ")}`);
-}
 
 describe("accessible", () => {
   it.each(["light", "dark"] as const)("in all views, %s", async (colorScheme) => {

@@ -22,7 +22,9 @@ export interface Props {
   drafters: string[];
   kernels: string;
   rollback: string;
-  exactness: { holds: boolean; reason: string };
+  exactness: { holds: boolean; reason: string; rests_on?: string[] };
+  modalities?: { vision?: boolean };
+  endpoint_slots?: boolean;
 }
 
 // The key: remembered for this tab, or for good if the user wants that.
@@ -73,6 +75,17 @@ export async function getProps(): Promise<Props> {
   return (await ask("props")).json();
 }
 
+// The number of slots if all are taken, else 0.
+export async function busySlots(): Promise<number> {
+  const slots = (await (await ask("slots")).json()) as { is_processing: boolean }[];
+  return slots.every((slot) => slot.is_processing) ? slots.length : 0;
+}
+
+// What Prometheus reads.
+export async function getMetrics(): Promise<string> {
+  return (await ask("metrics")).text();
+}
+
 export async function isHealthy(): Promise<boolean> {
   try {
     return (await fetch("health")).ok;
@@ -105,9 +118,11 @@ export async function* liveSnapshots(signal: AbortSignal): AsyncGenerator<unknow
   for await (const data of eventsOf(response)) yield JSON.parse(data);
 }
 
+export type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+
 export interface ChatTurn {
   role: string;
-  content: string;
+  content: string | ContentPart[];
 }
 
 export interface ChatRequest {
@@ -127,6 +142,7 @@ export function requestBody(request: ChatRequest): Record<string, unknown> {
     ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined)),
     messages: request.messages,
     stream: true,
+    return_progress: true,
     stream_options: { include_usage: true },
     speculative,
     ...(stop && stop.length > 0 && { stop }),
@@ -137,7 +153,7 @@ export function requestBody(request: ChatRequest): Record<string, unknown> {
 }
 
 // The parts of an answer that a stream fills in.
-export type Answer = Pick<Message, "content" | "reasoning" | "toolCalls" | "tokens" | "steps" | "timings" | "firstTokenMs" | "seed" | "finish" | "totalTokens">;
+export type Answer = Pick<Message, "content" | "reasoning" | "toolCalls" | "tokens" | "steps" | "timings" | "firstTokenMs" | "seed" | "finish" | "totalTokens" | "model" | "waiting">;
 
 interface WireToken {
   text: string;
@@ -153,11 +169,14 @@ interface WireLogprob {
 export function applyEvent(answer: Answer, event: any, pending: WireLogprob[]): void {
   const choice = event.choices?.[0];
   const delta = choice?.delta ?? {};
+  if (event.prompt_progress) answer.waiting = { read: event.prompt_progress.processed, total: event.prompt_progress.total };
+  if (event.model) answer.model = event.model;
   if (delta.content) answer.content += delta.content;
   if (delta.reasoning_content) answer.reasoning = (answer.reasoning ?? "") + delta.reasoning_content;
   for (const call of delta.tool_calls ?? []) addToolCall((answer.toolCalls ??= []), call);
   pending.push(...((choice?.logprobs?.content ?? []) as WireLogprob[]));
   for (const token of (event.provenance ?? []) as WireToken[]) answer.tokens!.push({ text: token.text, drafter: token.drafter, ...(token.bytes && { bytes: token.bytes }) });
+  if (answer.tokens!.length > 0) delete answer.waiting;
   joinLogprobs(answer.tokens!, pending);
   if (choice?.finish_reason) answer.finish = choice.finish_reason;
   if (event.seed !== undefined) answer.seed = event.seed;

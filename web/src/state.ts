@@ -1,10 +1,10 @@
 // What the page knows and does: conversations, settings, the server's state, and the answers that are being written.
 import { batch, computed, effect, signal } from "@preact/signals";
-import { ApiError, emptyAnswer, getProps, isHealthy, storeKey, streamChat, type Answer, type Props } from "./api";
-import { makeArchive, readArchive } from "./logic/archive";
-import { firstDifference } from "./logic/difference";
+import { ApiError, busySlots, emptyAnswer, getProps, isHealthy, storeKey, streamChat, type Answer, type ChatRequest, type ChatTurn, type Props } from "./api";
+import { ArchiveError, makeArchive, readArchive } from "./logic/archive";
+import { differenceOfAnswers } from "./logic/difference";
 import { selectSibling, shownPath, titleOf } from "./logic/tree";
-import type { Conversation, Message, Settings, Speculation } from "./logic/types";
+import type { Conversation, Image, Message, Proof, Settings, Speculation } from "./logic/types";
 import { newId, Store } from "./store";
 import { texts } from "./texts";
 
@@ -23,7 +23,14 @@ let waiting = false;
 
 export async function connect(): Promise<void> {
   try {
-    props.value = await getProps();
+    const before = props.value;
+    const now = await getProps();
+    batch(() => {
+      props.value = now;
+      const replaced = before && (before.model_alias !== now.model_alias || before.build_info !== now.build_info);
+      const news = [replaced ? texts.server.replaced(now.model_alias, now.build_info) : "", dropUnknownDrafters(now.drafters)].filter(Boolean);
+      if (news.length > 0) notice.value = news.join(" ");
+    });
     serverState.value = "ready";
     keyDialog.value = "closed";
   } catch (error) {
@@ -34,6 +41,17 @@ export async function connect(): Promise<void> {
       serverGone();
     }
   }
+}
+
+// Drops drafters that were picked and that this server does not have: a request that names one is refused. Says so if it matters.
+function dropUnknownDrafters(known: readonly string[]): string {
+  const { mode, drafters } = speculation.value;
+  const kept = drafters.filter((name) => known.includes(name));
+  if (kept.length === drafters.length) return "";
+  speculation.value = { mode: mode === "pick" && kept.length === 0 ? "auto" : mode, drafters: kept };
+  if (mode !== "pick") return "";
+  const gone = drafters.filter((name) => !known.includes(name));
+  return texts.speculation.gone(gone, kept.length > 0);
 }
 
 // Asks again and again until the server is back. Nothing is asked while it answers.
@@ -169,6 +187,8 @@ export async function start(): Promise<void> {
   readAddress();
   addEventListener("hashchange", readAddress);
   void connect();
+  // Whoever comes back to the page may find another server behind it.
+  document.addEventListener("visibilitychange", () => document.hidden || serverState.value !== "ready" || keyDialog.value !== "closed" || void connect());
   try {
     store = await Store.open();
     store.watch((change) => {
@@ -233,8 +253,17 @@ export async function deleteConversation(id: string): Promise<void> {
   if (currentId.value === id) go("chat");
 }
 
+// All messages of a conversation, as new as this tab knows them.
+async function messagesOf(conversation: string): Promise<Message[]> {
+  const byId = new Map(((await store?.messages(conversation)) ?? []).map((message) => [message.id, message]));
+  for (const message of written.values()) {
+    if (message.conversation === conversation) byId.set(message.id, message);
+  }
+  return [...byId.values()];
+}
+
 export async function exportAll(): Promise<string> {
-  const list = await Promise.all(conversations.value.map(async (conversation) => ({ conversation, messages: (await store?.messages(conversation.id)) ?? [] })));
+  const list = await Promise.all(conversations.value.map(async (conversation) => ({ conversation, messages: await messagesOf(conversation.id) })));
   return makeArchive(list);
 }
 
@@ -248,7 +277,7 @@ export async function importAll(text: string): Promise<void> {
     await loadConversations();
     notice.value = texts.conversations.imported(list.length);
   } catch (error) {
-    notice.value = texts.conversations.importFailed(error instanceof Error ? error.message : String(error));
+    notice.value = texts.conversations.importFailed(error instanceof ArchiveError ? texts.archive[error.problem](error) : String(error));
   }
 }
 
@@ -260,31 +289,31 @@ function show(message: Message): void {
   putConversation({ ...conversation, updated: Date.now(), selected: { ...conversation.selected, [message.parent ?? ""]: message.id } });
 }
 
-export function send(text: string): void {
-  const conversation = current.value ?? beginConversation(text);
+export function send(text: string, images: Image[] = []): void {
+  const conversation = current.value ?? beginConversation(text || images[0]?.name || "");
   const last = path.value.at(-1)?.message ?? null;
-  ask(conversation.id, last?.id ?? null, text);
+  ask(conversation.id, last?.id ?? null, text, images);
 }
 
 // A question, as a sibling of those that follow `parent`, and its answer.
-function ask(conversation: string, parent: string | null, text: string): void {
+function ask(conversation: string, parent: string | null, text: string, images: Image[]): void {
   const now = Date.now();
-  const question: Message = { id: newId(), conversation, parent, role: "user", content: text, created: now, updated: now, state: "done" };
+  const question: Message = { id: newId(), conversation, parent, role: "user", content: text, created: now, updated: now, state: "done", ...(images.length > 0 && { images }) };
   batch(() => {
     putMessage(question);
     show(question);
   });
   void saveMessages(question);
-  void answer(question, settings.value, speculation.value);
+  void answer(question);
 }
 
 export function edit(message: Message, text: string): void {
-  ask(message.conversation, message.parent, text);
+  ask(message.conversation, message.parent, text, message.images ?? []);
 }
 
 export function regenerate(message: Message): void {
   const question = messages.value.find((each) => each.id === message.parent);
-  if (question) void answer(question, settings.value, speculation.value);
+  if (question) void answer(question);
 }
 
 export function showSibling(message: Message, step: number): void {
@@ -296,27 +325,34 @@ export function stop(id: string): void {
   streams.get(id)?.abort.abort();
 }
 
-// The messages up to `last` as the API takes them.
-function turnsUntil(last: Message): { role: string; content: string }[] {
-  const byId = new Map(messages.value.map((message) => [message.id, message]));
-  const turns = [];
-  for (let message: Message | undefined = last; message; message = message.parent === null ? undefined : byId.get(message.parent)) {
-    turns.unshift({ role: message.role, content: message.content });
-  }
-  const system = conversations.value.find((each) => each.id === last.conversation)?.system;
-  return system ? [{ role: "system", content: system }, ...turns] : turns;
+function contentOf({ content, images }: Message): ChatTurn["content"] {
+  if (!images || images.length === 0) return content;
+  return [...images.map(({ url }) => ({ type: "image_url" as const, image_url: { url } })), { type: "text", text: content }];
 }
 
+// What is asked for an answer, told by what the answer remembers of it. Asking again is the same request because the first one was made here too.
+function requestOf(message: Message): ChatRequest {
+  const byId = new Map(messages.value.map((each) => [each.id, each]));
+  const turns: ChatTurn[] = [];
+  for (let at = byId.get(message.parent ?? ""); at; at = byId.get(at.parent ?? "")) turns.unshift({ role: at.role, content: contentOf(at) });
+  if (message.system) turns.unshift({ role: "system", content: message.system });
+  return { messages: turns, settings: message.settings ?? {}, speculation: message.speculation ?? AUTO, details: message.details ?? false };
+}
+
+const AUTO: Speculation = { mode: "auto", drafters: [] };
 const SAVE_MS = 700; // a growing message is stored so often; well below STALE_MS
 const MIN_FRAME_MS = 50; // and shown
+const ASK_SLOTS_MS = 1000; // while nothing has come
 
-async function answer(question: Message, chosen: Settings, how: Speculation): Promise<void> {
+async function answer(question: Message): Promise<void> {
   const now = Date.now();
   const message: Message = {
     id: newId(), conversation: question.conversation, parent: question.id, role: "assistant", created: now, updated: now, state: "streaming",
-    ...emptyAnswer(), settings: { ...chosen }, speculation: { ...how },
+    ...emptyAnswer(), settings: { ...settings.value }, speculation: { ...speculation.value }, details: preferences.value.details,
+    system: conversations.value.find((each) => each.id === question.conversation)?.system ?? "",
+    ...(props.value && { model: props.value.model_alias, build: props.value.build_info }),
   };
-  const request = { messages: turnsUntil(question), settings: chosen, speculation: how, details: preferences.value.details };
+  const request = requestOf(message);
   const abort = new AbortController();
   streams.set(message.id, { message, abort });
   batch(() => {
@@ -335,6 +371,7 @@ async function answer(question: Message, chosen: Settings, how: Speculation): Pr
     message.updated = Date.now();
     void saveMessages(message);
   }, SAVE_MS);
+  const asking = setInterval(() => void lookForQueue(message, paint), ASK_SLOTS_MS);
   try {
     await streamChat(request, message as Answer, () => (painting ??= setTimeout(paint, MIN_FRAME_MS)), abort.signal);
     message.state = "done";
@@ -342,6 +379,8 @@ async function answer(question: Message, chosen: Settings, how: Speculation): Pr
     fail(message, error, abort.signal.aborted);
   }
   clearInterval(saving);
+  clearInterval(asking);
+  delete message.waiting;
   clearTimeout(painting);
   streams.delete(message.id);
   message.updated = Date.now();
@@ -350,6 +389,22 @@ async function answer(question: Message, chosen: Settings, how: Speculation): Pr
     putMessage({ ...message });
   });
   void saveMessages(message);
+  if (message.model !== props.value?.model_alias && message.state === "done") void connect();
+}
+
+// Nothing has come yet: is that because all slots are taken?
+async function lookForQueue(message: Message, changed: () => void): Promise<void> {
+  const nothingYet = () => message.state === "streaming" && message.tokens!.length === 0 && !(message.waiting && "read" in message.waiting);
+  if (!nothingYet() || props.value?.endpoint_slots === false) return;
+  try {
+    const queued = await busySlots();
+    if (!nothingYet()) return;
+    if (queued > 0) message.waiting = { queued };
+    else delete message.waiting;
+    changed();
+  } catch {
+    // The answer itself will tell what is wrong.
+  }
 }
 
 function fail(message: Message, error: unknown, aborted: boolean): void {
@@ -380,24 +435,35 @@ function fail(message: Message, error: unknown, aborted: boolean): void {
   }
 }
 
-// Asks the same question again with the same seed and without drafts, and compares the texts.
+// Asks the same question again, once as it was asked and once with the other choice of speculation, with the seed that was used, and
+// compares all of the answers.
 export async function prove(message: Message): Promise<void> {
-  const question = messages.value.find((each) => each.id === message.parent);
-  if (!question || message.seed === undefined) return;
-  const put = (proof: string) => {
-    const now = messages.value.find((each) => each.id === message.id) ?? message;
-    putMessage({ ...now, proof });
-    return { ...now, proof };
+  if (message.seed === undefined) return;
+  const put = (proof: Proof) => {
+    const now = { ...(messages.value.find((each) => each.id === message.id) ?? written.get(message.id) ?? message), proof };
+    putMessage(now);
+    if (proof.state !== "running") void saveMessages(now);
   };
-  put(texts.message.proving);
-  const again = emptyAnswer();
-  try {
-    const request = { messages: turnsUntil(question), settings: { ...message.settings, seed: message.seed }, speculation: { mode: "off" as const, drafters: [] }, details: false };
-    await streamChat(request, again, () => {}, new AbortController().signal);
-    const whole = (answer: Answer) => (answer.reasoning ?? "") + answer.content + JSON.stringify(answer.toolCalls ?? []);
-    const difference = firstDifference(whole(message), whole(again));
-    void saveMessages(put(difference ? texts.message.notProven(difference.at) : texts.message.proven(again.tokens!.length, message.seed)));
-  } catch {
-    put(texts.message.proofFailed);
+  const request = requestOf(message);
+  request.settings = { ...request.settings, seed: message.seed };
+  const other: Speculation = request.speculation.mode === "off" ? AUTO : { mode: "off", drafters: [] };
+  put({ state: "running" });
+  for (const speculation of [request.speculation, other]) {
+    const again = emptyAnswer();
+    try {
+      await streamChat({ ...request, speculation }, again, () => {}, new AbortController().signal);
+    } catch (error) {
+      return put({ state: "failed", speculation: speculation.mode, why: whyOf(error) });
+    }
+    if (message.model !== undefined && again.model !== message.model) return put({ state: "failed", speculation: speculation.mode, why: texts.message.otherModel(again.model ?? "") });
+    const difference = differenceOfAnswers(message, again);
+    if (difference) return put({ state: "different", part: difference.part, at: difference.at, speculation: speculation.mode });
   }
+  put({ state: "same", tokens: message.tokens?.length ?? 0 });
+}
+
+function whyOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return String(error);
+  if (error.kind === "busy") return texts.message.busy(error.retryAfter);
+  return error.kind === "cut" ? texts.message.cut : error.message || texts.message.unreachable;
 }

@@ -1,7 +1,19 @@
 // Every text of the page that people read, so that a translation is one file. A function where a number or name comes in.
 
+const LOCALE = "en";
+
+interface Place {
+  conversation: number;
+  place: number;
+}
+const placeOf = ({ conversation, place }: Place) => `message ${place} of conversation ${conversation}`;
+
 export const texts = {
+  locale: LOCALE, // of numbers
+  units: { gigabytes: (value: string) => `${value} GB`, megabytes: (value: string) => `${value} MB`, kilobytes: (value: string) => `${value} kB`, percent: (value: string) => `${value} %` },
   appName: "Outrider",
+  loadFailed: "A part of the page could not be loaded. The server may be gone, or another version of it may have taken its place.",
+  reload: "Load the page again",
   views: { chat: "Chat", compare: "Compare", dashboard: "Dashboard" },
   mainNavigation: "Views",
   skipToContent: "Skip to content",
@@ -11,7 +23,8 @@ export const texts = {
     connecting: "Connecting…",
     gone: "The server does not answer. The page tries again every two seconds.",
     ready: "ready",
-    slots: (count: number, context: number) => `${count} ${count === 1 ? "slot" : "slots"} of ${context.toLocaleString("en")} tokens`,
+    slots: (count: number, context: number) => `${count} ${count === 1 ? "slot" : "slots"} of ${context.toLocaleString(LOCALE)} tokens`,
+    replaced: (model: string, build: string) => `The server was replaced: ${model} answers now (${build}).`,
     noDrafters: "This server runs without drafters.",
   },
 
@@ -41,23 +54,42 @@ export const texts = {
     none: "No conversations yet",
   },
 
+  // What is wrong with a file of conversations.
+  archive: {
+    notJson: () => "the file is not JSON",
+    notOurs: () => "the file was not exported by this page",
+    version: ({ version }: { version: unknown }) => `the file has version ${version}, this page reads version 1`,
+    noList: () => "the file has no list of conversations",
+    noMessages: ({ conversation }: { conversation: number }) => `conversation ${conversation} has no messages`,
+    noRole: (at: Place) => `${placeOf(at)} has no role`,
+    noText: (at: Place) => `${placeOf(at)} has no text`,
+    noParent: (at: Place) => `${placeOf(at)} follows one that is not in the file`,
+  },
+
   chat: {
     emptyTitle: "Ask something",
     emptyText: "Drafters guess the next words and the model checks them, so answers come faster. Switch on “Origins” to see who proposed each token.",
     examples: ["Explain in two sentences why the sky is blue. Then repeat them.", "Write a Python function that reverses a string.", "Explain what speculative decoding is in three sentences."],
     inputLabel: "Your message",
-    placeholder: "Write a message. Enter sends it, Shift+Enter starts a new line.",
+    placeholder: "Message. Shift+Enter: a new line",
     send: "Send",
     stop: "Stop",
     attach: "Add a text file",
+    attachImages: "Add an image or a text file",
     dropHere: "Drop text files here",
+    dropImagesHere: "Drop images or text files here",
     notText: (name: string) => `${name} is not a text file. This server reads no images or other files.`,
-    tooLarge: (name: string) => `${name} is larger than 256 kB.`,
+    notTextOrImage: (name: string) => `${name} is neither a text file nor an image that this browser can read.`,
+    tooLarge: (name: string, limit: string) => `${name} is larger than ${limit}.`,
+    removeImage: (name: string) => `Remove ${name}`,
+    images: "Images of the message",
     earlier: (count: number) => `Show ${count} earlier ${count === 1 ? "message" : "messages"}`,
     messages: "Messages",
     you: "You",
     assistant: "Answer",
-    thinking: "Reading the prompt…",
+    waiting: "Waiting for the server…",
+    queued: (slots: number) => `Waiting in the queue: ${slots === 1 ? "the slot is" : `all ${slots} slots are`} busy…`,
+    reading: (read: number, total: number) => `Reading the prompt: ${read.toLocaleString(LOCALE)} of ${total.toLocaleString(LOCALE)} tokens…`,
     storageFailed: "The browser does not store conversations here; they are lost when the page is closed.",
   },
 
@@ -79,16 +111,17 @@ export const texts = {
     stopped: "Stopped.",
     interrupted: "The page was closed or loaded again before the answer was complete.",
     cut: "The connection was cut before the answer was complete. What had arrived is kept.",
-    contextFull: (context: number) => `The context of ${context.toLocaleString("en")} tokens is full. Begin a new conversation to go on.`,
+    contextFull: (context: number) => `The context of ${context.toLocaleString(LOCALE)} tokens is full. Begin a new conversation to go on.`,
     limitReached: "The answer ended at the limit of tokens.",
     busy: (seconds: number) => `The server is busy and its queue is full. Try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}.`,
     unreachable: "The server could not be reached.",
-    showMore: (count: number) => `Show ${count.toLocaleString("en")} more characters`,
+    showMore: (count: number) => `Show ${count.toLocaleString(LOCALE)} more characters`,
     prove: "Same seed, same text?",
-    proving: "Asking again…",
-    proven: (tokens: number, seed: number) => `Identical: the same ${tokens} tokens again with seed ${seed}, without drafts.`,
-    notProven: (at: number) => `Different from character ${at} on.`,
-    proofFailed: "The question could not be repeated.",
+    proving: "Asking twice again, with drafts and without…",
+    proven: (tokens: number, seed: number) => `Identical: the same ${tokens} tokens again with seed ${seed}, with drafts and without.`,
+    notProven: (speculation: string, part: string, at: number) => `Different: asked again with speculation “${speculation}”, ${part} from place ${at} on.`,
+    proofFailed: (speculation: string, why: string) => `The question could not be repeated with speculation “${speculation}”: ${why}`,
+    otherModel: (model: string) => `another model answers now (${model}).`,
     seed: (seed: number) => `seed ${seed}`,
     useSeed: "Use this seed for the next messages",
   },
@@ -139,6 +172,8 @@ export const texts = {
     off: "off",
     pick: "pick drafters",
     drafters: "Drafters",
+    gone: (names: readonly string[], some: boolean) =>
+      `This server has no drafter ${names.join(", ")}${some ? "; the others that you picked stay picked." : ", so it chooses drafters by itself again."}`,
   },
 
   settings: {
@@ -174,6 +209,12 @@ export const texts = {
     detailsHint: "Asks for them with every answer, for the origins view.",
   },
 
+  // Parts of an answer, each with what is to be said where two answers differ in it.
+  parts: {
+    reasoning: "the reasoning is another", content: "the text is another", toolCalls: "the tool calls are others", tokens: "the tokens are others",
+    finish: "the reason why the answer ended is another",
+  },
+
   compare: {
     title: "Same text, less time",
     explain: "The same question twice: once without drafts, once with them. Same seed, same text; only the time differs.",
@@ -194,7 +235,7 @@ export const texts = {
     tokens: (count: number) => `${count} tokens`,
     waiting: "waits for its turn",
     identical: (tokens: number) => `Identical: both texts have the same ${tokens} tokens.`,
-    different: (at: number) => `The texts differ from character ${at} on.`,
+    different: (part: string, at: number) => `Different: ${part} from place ${at} on.`,
     differentDetail: (before: string, off: string, on: string) => `After “${before}”: “${off}” without drafts, “${on}” with them.`,
     faster: (ratio: string) => `${ratio}× as fast with drafts`,
     memory: "Drafters remember earlier answers. A question that was asked before is drafted from memory.",
@@ -209,6 +250,8 @@ export const texts = {
     lost: "The stream of numbers was cut. Trying again…",
     tooMany: "Too many dashboards are open on this server.",
     metricsLink: "Prometheus metrics",
+    metricsKey: "This server needs a key, so Prometheus needs it too: under authorization in its scrape_configs. This is what it reads now:",
+    metricsFailed: "The metrics could not be read.",
     speed: "Tokens per second",
     speedNow: "tokens/s now",
     running: "requests running",
@@ -222,7 +265,7 @@ export const texts = {
     acceptedLength: "Accepted length of drafts",
     rows: "Rows per step",
     costs: "Cost of a step",
-    costsExplain: (context: number) => `Expected time by rows${context > 0 ? `, ${context.toLocaleString("en")} tokens of context` : ""}. Band: its spread. Dot: the last step.`,
+    costsExplain: (context: number) => `Expected time by rows${context > 0 ? `, ${context.toLocaleString(LOCALE)} tokens of context` : ""}. Band: its spread. Dot: the last step.`,
     stages: "Where the time goes",
     stagesExplain: "Of requests that ended.",
     stageNames: { prefill: "prompt", draft: "drafting", verify: "verifying", sample: "sampling", rollback: "rollback" } as Record<string, string>,
@@ -248,13 +291,21 @@ export const texts = {
     kernels: "Kernels",
     rollback: "Rollback",
     exact: "Same request, same text",
+    restsOn: "because",
     exactHolds: "yes, in any batch",
     drafters: "Drafters",
     build: "Version",
     noData: "Nothing yet",
     count: "count",
     now: "now",
-    ago: (seconds: number) => `${seconds} s ago`,
-    tableOf: (title: string) => `${title}, as a table`,
+    seconds: (value: string) => `${value} s`,
+    rowsOfStep: "Rows",
+    spread: "Spread",
+    asTable: "As a table",
+    agoColumn: "Seconds ago",
+    // What a chart shows, for those who do not see it.
+    line: (name: string, last: string, least: string, most: string) => `${name} ${last} now, between ${least} and ${most}`,
+    bar: (name: string, value: string) => `${name}: ${value}`,
+    nothingYet: "nothing yet",
   },
 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { applyEvent, emptyAnswer, requestBody } from "../src/api";
 import { makeArchive, readArchive } from "../src/logic/archive";
-import { firstDifference } from "../src/logic/difference";
+import { differenceOfAnswers, firstDifference } from "../src/logic/difference";
 import { between, bucketsOf, byLabel, parseMetrics, type Live, type Reading } from "../src/logic/metrics";
 import { EventSplitter } from "../src/logic/sse";
 import type { Conversation, Message } from "../src/logic/types";
@@ -19,6 +19,28 @@ describe("events", () => {
     const splitter = new EventSplitter();
     splitter.push(bytes.slice(0, 5));
     expect(splitter.cut).toBe(true);
+  });
+});
+
+describe("answers are compared", () => {
+  const answer = { content: "Hi", reasoning: "Hm", toolCalls: [{ name: "add", arguments: "{}" }], tokens: [{ text: "H", drafter: null }, { text: "i", drafter: null }], finish: "stop" };
+  it("and found the same whoever proposed the tokens", () => {
+    expect(differenceOfAnswers(answer, { ...answer, tokens: [{ text: "H", drafter: null }, { text: "i", drafter: "suffix", logprob: -1 }] })).toBeNull();
+  });
+  it.each([
+    ["content", { content: "Ho" }],
+    ["reasoning", { reasoning: "Hmm" }],
+    ["reasoning", { reasoning: undefined }],
+    ["toolCalls", { toolCalls: [{ name: "add", arguments: '{"a":1}' }] }],
+    ["toolCalls", { toolCalls: [{ name: "sub", arguments: "{}" }] }],
+    ["toolCalls", { toolCalls: undefined }],
+    ["tokens", { tokens: [{ text: "Hi", drafter: null }] }],
+    ["tokens", { tokens: answer.tokens.slice(0, 1) }],
+    ["tokens", { tokens: [{ text: "H", drafter: null }, { text: "i", drafter: null, bytes: [1] }] }],
+    ["finish", { finish: "length" }],
+  ])("in %s: %j", (part, change) => {
+    expect(differenceOfAnswers(answer, { ...answer, ...change })?.part).toBe(part);
+    expect(differenceOfAnswers({ ...answer, ...change }, answer)?.part).toBe(part);
   });
 });
 
@@ -115,16 +137,42 @@ describe("files", () => {
     expect(read!.conversation.selected).toEqual({ "": read!.messages[0]!.id, [read!.messages[0]!.id]: read!.messages[1]!.id });
     expect(read!.messages[0]!.id).toMatch(/^new/);
   });
+  const everything: Required<Omit<Message, "waiting">> = {
+    ...message("b", "a"), role: "assistant", content: "Hi \u202E", images: [{ name: "a.png", url: "data:image/png;base64,aGk=" }], reasoning: "Hm", toolCalls: [{ name: "add", arguments: "{}" }],
+    tokens: [{ text: "Hi", drafter: null, logprob: -0.5, top: [["Hi", -0.5], ["Ho", -2]] }, { text: "\uFFFD", drafter: "suffix", bytes: [226, 128, 174] }],
+    steps: [{ drafter: "suffix", drafted: 2, accepted: 1, ms: 3.5, rejected: [" x"] }, { drafter: null, drafted: 0, accepted: 0, ms: 1, rejected: [] }],
+    timings: { promptTokens: 1, cachedTokens: 2, promptMs: 3.5, generatedTokens: 4, generateMs: 5, tokensPerSecond: 6, drafted: 7, accepted: 8, speedUp: 1.5 },
+    firstTokenMs: 12.5, seed: 2 ** 53 - 1, finish: "stop", totalTokens: 9, error: "none", state: "stopped",
+    settings: { temperature: 0.5, top_p: 0.9, top_k: 3, min_p: 0.1, repeat_penalty: 1.1, max_tokens: 9, seed: 7, stop: ["a", "b"], schema: "{}", tools: "[]" },
+    speculation: { mode: "pick", drafters: ["suffix"] }, system: "Be brief.", details: true, model: "m", build: "1",
+    proof: { state: "different", part: "toolCalls", at: 3, speculation: "off", tokens: 2, why: "" },
+  };
+  it("lose nothing, whatever a message has", () => {
+    const branch = { ...everything, id: "b2", content: "another" };
+    const [read] = readArchive(makeArchive([{ conversation: { ...conversation, selected: { "": "a", a: "b2" } }, messages: [message("a", null), everything, branch] }]), newId);
+    const [question, ...answers] = read!.messages;
+    const ids = { conversation: read!.conversation.id, parent: question!.id };
+    expect(answers).toEqual([{ ...everything, ...ids, id: answers[0]!.id }, { ...branch, ...ids, id: answers[1]!.id }]);
+    expect(read!.conversation.selected).toEqual({ "": question!.id, [question!.id]: answers[1]!.id });
+    const again = readArchive(makeArchive([read!]), newId)[0]!;
+    expect(again.messages.map((each) => ({ ...each, id: "", parent: "", conversation: "" }))).toEqual(read!.messages.map((each) => ({ ...each, id: "", parent: "", conversation: "" })));
+  });
+  it("bring no images that would load something or run code", () => {
+    for (const url of ["https://example.org/a.png", "data:image/svg+xml;base64,aGk=", "data:text/html,x", "javascript:x", "data:image/png;base64,aGk=\" onerror=\"x"]) {
+      const [read] = readArchive(makeArchive([{ conversation, messages: [{ ...message("a", null), images: [{ name: "a", url }] }] }]), newId);
+      expect(read!.messages[0], url).not.toHaveProperty("images");
+    }
+  });
   it.each([
-    ["no JSON", "is not JSON"],
-    ["null", "not exported"],
-    ["{}", "not exported"],
-    ['{"format":"outrider-conversations","version":2}', "version 2"],
-    ['{"format":"outrider-conversations","version":1}', "no list"],
-    ['{"format":"outrider-conversations","version":1,"conversations":[null]}', "conversation 1 has no messages"],
-    ['{"format":"outrider-conversations","version":1,"conversations":[{"conversation":{},"messages":[{"id":"a","role":"system"}]}]}', "no role"],
-    ['{"format":"outrider-conversations","version":1,"conversations":[{"conversation":{},"messages":[{"id":"a","role":"user","content":1}]}]}', "no text"],
-    ['{"format":"outrider-conversations","version":1,"conversations":[{"conversation":{},"messages":[{"id":"a","role":"user","content":"","parent":"x"}]}]}', "not in the file"],
+    ["no JSON", "notJson"],
+    ["null", "notOurs"],
+    ["{}", "notOurs"],
+    ['{"format":"outrider-conversations","version":2}', "version"],
+    ['{"format":"outrider-conversations","version":1}', "noList"],
+    ['{"format":"outrider-conversations","version":1,"conversations":[null]}', "noMessages"],
+    ['{"format":"outrider-conversations","version":1,"conversations":[{"conversation":{},"messages":[{"id":"a","role":"system"}]}]}', "noRole"],
+    ['{"format":"outrider-conversations","version":1,"conversations":[{"conversation":{},"messages":[{"id":"a","role":"user","content":1}]}]}', "noText"],
+    ['{"format":"outrider-conversations","version":1,"conversations":[{"conversation":{},"messages":[{"id":"a","role":"user","content":"","parent":"x"}]}]}', "noParent"],
   ])("that are wrong are refused with a reason: %s", (text, reason) => {
     expect(() => readArchive(text, newId)).toThrow(reason);
   });

@@ -1,21 +1,46 @@
 // The plots of a bench report, as Vega-Lite specifications: report.html draws them in a browser, bench/plots.mjs as files.
-// `report` is what report.h makes.
-function plots(report) {
+// `report` is what report.h makes; a report of an earlier version will do.
+
+// The report with all fields that plots and page read: earlier versions did not have some of them, and named others otherwise.
+function completed(report) {
+  const positions = (report.places ?? []).map(({ place, chance, asked, ...rest }) => ({ ...rest, position: place, probability: chance, observations: asked }));
+  const lists = ["variants", "speed_ups", "speeds", "parity", "concurrency_parity", "latency", "requests", "curve", "stages", "lengths", "predictions"];
+  const timeline = report.timeline && { ...report.timeline, tokens: report.timeline.tokens.map((token) => ({ ...token, drafter: token.drafter === "nobody" ? "none" : token.drafter })) };
+  return { title: "Outrider bench", positions, ...Object.fromEntries(lists.map((name) => [name, []])), ...report, timeline };
+}
+
+// The text in lines that fit into a plot.
+function broken(text, width) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + word.length > width / 8) lines.push(word);
+    else lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return lines;
+}
+
+// `width` in pixels; `dark`: for a dark background.
+function plots(given, { width = 620, dark = false } = {}) {
+  const report = completed(given);
+  const colours = dark ? { text: "#e7ecf0", soft: "#a3b0bb", line: "#2e3943", axis: "#6b7885", card: "#181f26" } : { text: "#333", soft: "#666", line: "#e8e8e8", axis: "#999", card: "white" };
+  const narrow = width < 500; // two pictures side by side do not fit
+  const half = narrow ? width - 20 : Math.round(width / 2) - 20;
+  const beside = narrow ? "vconcat" : "hconcat";
   const palette = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#bab0ac"];
   const others = report.variants.filter((name) => name !== report.variants[0]);
   const schema = "https://vega.github.io/schema/vega-lite/v5.json";
   const config = {
     font: "system-ui, sans-serif",
     view: { stroke: null },
-    axis: { gridColor: "#e8e8e8", domainColor: "#999", tickColor: "#999", labelColor: "#333", titleColor: "#333" },
-    legend: { labelLimit: 0 },
-    title: { anchor: "start", fontSize: 15, subtitleColor: "#666" },
-    background: "white",
+    axis: { gridColor: colours.line, domainColor: colours.axis, tickColor: colours.axis, labelColor: colours.text, titleColor: colours.text, labelLimit: narrow ? 90 : 180 },
+    legend: { labelLimit: 0, labelColor: colours.text, titleColor: colours.text, symbolBaseStrokeColor: colours.text, ...(narrow && { orient: "bottom", columns: 2 }) },
+    title: { anchor: "start", fontSize: 15, color: colours.text, subtitleColor: colours.soft, limit: 0 },
+    background: colours.card,
   };
   const variantColour = (shown) => ({ field: "variant", type: "nominal", title: null, scale: { domain: report.variants, range: palette }, legend: { values: shown } });
   const make = (id, title, subtitle, rest) => ({
     id,
-    spec: { $schema: schema, title: { text: title, subtitle }, width: 620, config, ...rest },
+    spec: { $schema: schema, title: { text: narrow ? broken(title, width) : title, subtitle: narrow ? [subtitle].flat().flatMap((line) => broken(line, width)) : subtitle }, width: narrow ? width - 110 : width, config, ...rest },
   });
   const result = [];
 
@@ -38,8 +63,8 @@ function plots(report) {
             tooltip: ["variant", "slice", "median", "low", "high", "p10", "p90", "count"].map((field) => ({ field, format: field === "count" ? "" : undefined })),
           },
         },
-        { mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { field: "low", type: "quantitative" }, x2: { field: "high" } } },
-        { data: { values: [{ one: 1 }] }, mark: { type: "rule", strokeDash: [4, 3], color: "#333" }, encoding: { x: { field: "one", type: "quantitative" }, y: null, yOffset: null } },
+        { mark: { type: "rule", strokeWidth: 1.5, color: colours.text }, encoding: { x: { field: "low", type: "quantitative" }, x2: { field: "high" } } },
+        { data: { values: [{ one: 1 }] }, mark: { type: "rule", strokeDash: [4, 3], color: colours.text }, encoding: { x: { field: "one", type: "quantitative" }, y: null, yOffset: null } },
       ],
     }),
   );
@@ -60,7 +85,7 @@ function plots(report) {
               tooltip: ["variant", "category", "prompt", "acceptance", "speed_up", "tokens_per_second"].map((field) => ({ field })),
             },
           },
-          { data: { values: [{ one: 1 }] }, mark: { type: "rule", strokeDash: [4, 3], color: "#333" }, encoding: { y: { field: "one", type: "quantitative" } } },
+          { data: { values: [{ one: 1 }] }, mark: { type: "rule", strokeDash: [4, 3], color: colours.text }, encoding: { y: { field: "one", type: "quantitative" } } },
         ],
       }),
     );
@@ -71,9 +96,9 @@ function plots(report) {
     result.push(
       make("cost-curve", "The time of a step, and the speed it gives", ["Left: median of the steps, with quartiles.", "Right: speed with drafts of that length, computed from the measured acceptance; ● the best."], {
         width: undefined,
-        hconcat: [
+        [beside]: [
           {
-            width: 290,
+            width: half,
             height: 260,
             data: { values: report.curve },
             encoding: { x: rows, color: variantColour(report.variants) },
@@ -83,7 +108,7 @@ function plots(report) {
             ],
           },
           {
-            width: 290,
+            width: half,
             height: 260,
             data: { values: report.curve.filter((row) => row.tokens_per_second !== null) },
             encoding: { x: rows, y: { field: "tokens_per_second", type: "quantitative", title: "tokens per second", scale: { zero: true } }, color: variantColour(report.variants) },
@@ -119,9 +144,9 @@ function plots(report) {
     result.push(
       make("positions", "Acceptance at each position of a draft, and accepted lengths", "Left: the probability that a token is accepted if all before it were. Right: accepted lengths", {
         width: undefined,
-        hconcat: [
+        [beside]: [
           {
-            width: 290,
+            width: half,
             height: 220,
             data: { values: report.positions },
             mark: { type: "line", point: true },
@@ -134,7 +159,7 @@ function plots(report) {
             },
           },
           {
-            width: 290,
+            width: half,
             height: 220,
             data: { values: report.lengths },
             mark: "bar",
@@ -169,4 +194,4 @@ function plots(report) {
   return result;
 }
 
-if (typeof module !== "undefined") module.exports = { plots };
+if (typeof module !== "undefined") module.exports = { plots, completed };

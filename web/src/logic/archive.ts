@@ -1,4 +1,5 @@
 // Conversations as a file. What comes from a file is foreign: every field is checked, ids are made anew. Pure.
+import { isImageUrl } from "./plain";
 import type { Conversation, Message, MessageState } from "./types";
 
 export interface Archive {
@@ -13,32 +14,46 @@ export function makeArchive(conversations: Archive["conversations"]): string {
 
 const STATES: MessageState[] = ["done", "stopped", "interrupted", "failed"];
 
-// Throws an Error that says what is wrong with the file.
+export type ArchiveProblem = "notJson" | "notOurs" | "version" | "noList" | "noMessages" | "noRole" | "noText" | "noParent";
+
+// What is wrong with a file; `conversation` and `message` count from 1.
+export class ArchiveError extends Error {
+  constructor(
+    readonly problem: ArchiveProblem,
+    readonly conversation = 0,
+    readonly place = 0,
+    readonly version: unknown = undefined,
+  ) {
+    super(problem);
+  }
+}
+
+// Throws an ArchiveError.
 export function readArchive(text: string, newId: () => string): Archive["conversations"] {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
-    throw new Error("the file is not JSON");
+    throw new ArchiveError("notJson");
   }
   const archive = json as Partial<Archive> | null;
-  if (archive?.format !== "outrider-conversations") throw new Error("the file was not exported by this page");
-  if (archive.version !== 1) throw new Error(`the file has version ${archive.version}, this page reads version 1`);
-  if (!Array.isArray(archive.conversations)) throw new Error("the file has no list of conversations");
+  if (archive?.format !== "outrider-conversations") throw new ArchiveError("notOurs");
+  if (archive.version !== 1) throw new ArchiveError("version", 0, 0, archive.version);
+  if (!Array.isArray(archive.conversations)) throw new ArchiveError("noList");
   return archive.conversations.map((entry, i) => readOne(entry, i, newId));
 }
 
 function readOne(entry: unknown, index: number, newId: () => string): Archive["conversations"][number] {
   const { conversation, messages } = (entry ?? {}) as { conversation?: Partial<Conversation>; messages?: unknown };
-  if (!conversation || !Array.isArray(messages)) throw new Error(`conversation ${index + 1} has no messages`);
+  if (!conversation || !Array.isArray(messages)) throw new ArchiveError("noMessages", index + 1);
   const ids = new Map<unknown, string>();
   for (const message of messages) ids.set(message?.id, newId());
   const id = newId();
   const read = messages.map((message, i): Message => {
-    const where = `message ${i + 1} of conversation ${index + 1}`;
-    if (message?.role !== "user" && message?.role !== "assistant") throw new Error(`${where} has no role`);
-    if (typeof message.content !== "string") throw new Error(`${where} has no text`);
-    if (message.parent !== null && !ids.has(message.parent)) throw new Error(`${where} follows one that is not in the file`);
+    const wrong = (problem: ArchiveProblem) => new ArchiveError(problem, index + 1, i + 1);
+    if (message?.role !== "user" && message?.role !== "assistant") throw wrong("noRole");
+    if (typeof message.content !== "string") throw wrong("noText");
+    if (message.parent !== null && !ids.has(message.parent)) throw wrong("noParent");
     return {
       id: ids.get(message.id)!,
       conversation: id,
@@ -48,11 +63,7 @@ function readOne(entry: unknown, index: number, newId: () => string): Archive["c
       created: numberOr(message.created, i),
       updated: numberOr(message.updated, 0),
       state: STATES.includes(message.state) ? message.state : "interrupted",
-      ...(typeof message.reasoning === "string" && { reasoning: message.reasoning }),
-      ...(Array.isArray(message.tokens) && message.tokens.every(isToken) && { tokens: message.tokens }),
-      ...(Array.isArray(message.steps) && message.steps.every(isStep) && { steps: message.steps }),
-      ...(typeof message.seed === "number" && { seed: message.seed }),
-      ...(typeof message.finish === "string" && { finish: message.finish }),
+      ...optionalFields(message),
     };
   });
   const selected: Conversation["selected"] = {};
@@ -72,13 +83,52 @@ function numberOr(value: unknown, otherwise: number): number {
   return typeof value === "number" && Number.isFinite(value) ? value : otherwise;
 }
 
-function isToken(token: unknown): boolean {
-  const { text, drafter, bytes, top } = (token ?? {}) as Record<string, unknown>;
-  const topIsFine = top === undefined || (Array.isArray(top) && top.every((each) => Array.isArray(each) && typeof each[0] === "string" && typeof each[1] === "number"));
-  return typeof text === "string" && (drafter === null || typeof drafter === "string") && (bytes === undefined || Array.isArray(bytes)) && topIsFine;
-}
+type Check = (value: unknown) => boolean;
+const isText: Check = (value) => typeof value === "string";
+const isNumber: Check = (value) => typeof value === "number" && Number.isFinite(value);
+const isFlag: Check = (value) => typeof value === "boolean";
+const oneOf = (...values: unknown[]): Check => (value) => values.includes(value);
+const listOf = (check: Check): Check => (value) => Array.isArray(value) && value.every(check);
+const maybe = (check: Check): Check => (value) => value === undefined || check(value);
+const either = (...checks: Check[]): Check => (value) => checks.some((check) => check(value));
+// An object with these fields and no others.
+const record = (fields: Record<string, Check>): Check => (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).every((name) => Object.hasOwn(fields, name)) && Object.entries(fields).every(([name, check]) => check((value as Record<string, unknown>)[name]));
 
-function isStep(step: unknown): boolean {
-  const { drafted, accepted, ms, rejected } = (step ?? {}) as Record<string, unknown>;
-  return [drafted, accepted, ms].every((value) => typeof value === "number") && Array.isArray(rejected) && rejected.every((text) => typeof text === "string");
+const drafter = either(isText, oneOf(null));
+const mode = oneOf("auto", "off", "pick");
+const isAlternative: Check = (value) => Array.isArray(value) && value.length === 2 && isText(value[0]) && isNumber(value[1]);
+
+// What a message may have. TypeScript sees to it that no field is forgotten: one that is not here would be lost by export and import.
+type Always = "id" | "conversation" | "parent" | "role" | "content" | "created" | "updated" | "state";
+const OPTIONAL: Record<Exclude<keyof Message, Always | "waiting">, Check> = {
+  images: listOf(record({ name: isText, url: (value) => typeof value === "string" && isImageUrl(value) })),
+  reasoning: isText,
+  toolCalls: listOf(record({ name: isText, arguments: isText })),
+  tokens: listOf(record({ text: isText, drafter, bytes: maybe(listOf(isNumber)), logprob: maybe(isNumber), top: maybe(listOf(isAlternative)) })),
+  steps: listOf(record({ drafter, drafted: isNumber, accepted: isNumber, ms: isNumber, rejected: listOf(isText) })),
+  timings: record({ promptTokens: isNumber, cachedTokens: isNumber, promptMs: isNumber, generatedTokens: isNumber, generateMs: isNumber, tokensPerSecond: isNumber, drafted: isNumber, accepted: isNumber, speedUp: isNumber }),
+  firstTokenMs: isNumber,
+  seed: isNumber,
+  finish: isText,
+  totalTokens: isNumber,
+  error: isText,
+  settings: record({
+    ...Object.fromEntries(["temperature", "top_p", "top_k", "min_p", "repeat_penalty", "max_tokens", "seed"].map((name) => [name, maybe(isNumber)])),
+    stop: maybe(listOf(isText)), schema: maybe(isText), tools: maybe(isText),
+  }),
+  speculation: record({ mode, drafters: listOf(isText) }),
+  system: isText,
+  details: isFlag,
+  model: isText,
+  build: isText,
+  proof: record({
+    state: oneOf("same", "different", "failed"), tokens: maybe(isNumber), part: maybe(oneOf("reasoning", "content", "toolCalls", "tokens", "finish")),
+    at: maybe(isNumber), speculation: maybe(mode), why: maybe(isText),
+  }),
+};
+
+// Those that are there and are what they should be.
+function optionalFields(message: Record<string, unknown>): Partial<Message> {
+  return Object.fromEntries(Object.entries(OPTIONAL).flatMap(([name, check]) => (message[name] !== undefined && check(message[name]) ? [[name, message[name]]] : [])));
 }

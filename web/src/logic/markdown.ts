@@ -1,6 +1,7 @@
 // Markdown of a model's answer as HTML that is safe to insert. Three walls: HTML in the text is shown as text, the result
 // goes through DOMPurify with a short list of what is allowed, and the server's Content-Security-Policy allows no inline
 // code and nothing from elsewhere. Images are never loaded, because loading one tells its server about the reader.
+// Texts that cost the parser too much are not rendered (bounded_lexer.ts).
 import DOMPurify from "dompurify";
 import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
@@ -18,16 +19,29 @@ import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 import { Marked } from "marked";
+import { BoundedLexer, TooCostly } from "./bounded_lexer";
 import { safeLink, showBidi } from "./plain";
 
 for (const [name, language] of Object.entries({ bash, cpp, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml })) {
   hljs.registerLanguage(name, language);
 }
 
-const MAX_HIGHLIGHTED = 50_000; // characters of one block of code
+// Highlighting costs more than the length of what is highlighted, and the square of the length of a line.
+const MAX_HIGHLIGHTED = 40_000; // characters of a text's blocks of code together
+const MAX_HIGHLIGHTED_LINE = 2_000;
+const MAX_TAGS = 40_000; // in the result
 
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+let highlighted = 0; // characters, of the text that is being rendered
+
+function mayHighlight(text: string, language: string): boolean {
+  if (language === "" || hljs.getLanguage(language) === undefined) return false;
+  if (highlighted + text.length > MAX_HIGHLIGHTED || text.split("\n").some((line) => line.length > MAX_HIGHLIGHTED_LINE)) return false;
+  highlighted += text.length;
+  return true;
 }
 
 const marked = new Marked({
@@ -48,8 +62,7 @@ const marked = new Marked({
     },
     code: ({ text, lang }) => {
       const language = (lang ?? "").trim().split(/\s/, 1)[0]!.toLowerCase();
-      const known = language !== "" && hljs.getLanguage(language) !== undefined && text.length <= MAX_HIGHLIGHTED;
-      const html = known ? hljs.highlight(text, { language, ignoreIllegals: true }).value : escapeHtml(text);
+      const html = mayHighlight(text, language) ? hljs.highlight(text, { language, ignoreIllegals: true }).value : escapeHtml(text);
       return `<pre><code class="hljs">${html}</code></pre>`;
     },
   },
@@ -71,7 +84,15 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   if (node.hasAttribute("class") && !/^hljs[\w -]*$/.test(node.getAttribute("class")!)) node.removeAttribute("class");
 });
 
-export function renderMarkdown(text: string): string {
-  const html = marked.parse(showBidi(text), { async: false });
-  return DOMPurify.sanitize(html, ALLOWED);
+// null: the text would take too long, and is to be shown as it is.
+export function renderMarkdown(text: string): string | null {
+  highlighted = 0;
+  const lexer = new BoundedLexer(marked.defaults);
+  try {
+    const html = marked.parser(lexer.lex(showBidi(text)));
+    return html.split("<").length > MAX_TAGS ? null : DOMPurify.sanitize(html, ALLOWED);
+  } catch (error) {
+    if (error instanceof TooCostly) return null;
+    throw error;
+  }
 }

@@ -16,6 +16,11 @@ export function withoutBidi(text: string): string {
 export const MAX_MARKDOWN = 100_000; // characters; longer texts are shown as they are
 export const MAX_SHOWN = 200_000; // characters of such a text that are shown at first
 
+// Images that the page shows: of a kind that runs no code, and in the URL itself, so that nothing is loaded.
+export function isImageUrl(url: string): boolean {
+  return /^data:image\/(png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/]+=*$/.test(url);
+}
+
 // Only links that open a page or a mail; everything else (javascript:, data:, …) is no link.
 export function safeLink(href: string): string | null {
   const trimmed = href.replace(/[\u0000-\u0020\u007F-\u009F]/g, "");

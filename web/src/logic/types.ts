@@ -57,6 +57,24 @@ export interface Speculation {
   drafters: string[]; // for "pick"
 }
 
+// An image of a question, as a data: URL.
+export interface Image {
+  name: string;
+  url: string;
+}
+
+export type AnswerPart = "reasoning" | "content" | "toolCalls" | "tokens" | "finish";
+
+// What came of asking the same question again, with the same speculation and with the other choice.
+export interface Proof {
+  state: "running" | "same" | "different" | "failed";
+  tokens?: number; // "same": of the answer
+  part?: AnswerPart; // "different": the first part that differs, and where
+  at?: number;
+  speculation?: Speculation["mode"]; // "different", "failed": with which choice
+  why?: string; // "failed"
+}
+
 export interface Message {
   id: string;
   conversation: string;
@@ -66,6 +84,7 @@ export interface Message {
   created: number; // milliseconds since the epoch
   updated: number;
   state: MessageState;
+  images?: Image[]; // of questions
   // Of answers:
   reasoning?: string;
   toolCalls?: ToolCall[];
@@ -77,9 +96,15 @@ export interface Message {
   finish?: string; // OpenAI's finish_reason
   totalTokens?: number; // of prompt and answer
   error?: string;
+  // What was asked for, so that it can be asked again:
   settings?: Settings;
   speculation?: Speculation;
-  proof?: string; // the result of "same seed, same text"
+  system?: string;
+  details?: boolean; // probabilities and alternatives
+  model?: string; // which answered
+  build?: string;
+  proof?: Proof; // of "same seed, same text"
+  waiting?: { read: number; total: number } | { queued: number }; // while it streams: tokens of the prompt; busy slots
 }
 
 export interface Conversation {

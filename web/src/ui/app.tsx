@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentType } from "preact";
+import { showBidi } from "../logic/plain";
 import { contextLength, go, preferences, props, serverState, view, type Theme, type View } from "../state";
 import { texts } from "../texts";
 import { Chat } from "./chat";
@@ -48,7 +49,15 @@ export function App() {
 // A view whose code is loaded when it is first shown.
 function Lazy({ load }: { load: () => Promise<ComponentType> }) {
   const [View, setView] = useState<ComponentType | null>(null);
-  useEffect(() => void load().then((component) => setView(() => component)), []);
+  const [failed, setFailed] = useState(false);
+  useEffect(() => void load().then((component) => setView(() => component)).catch(() => setFailed(true)), []);
+  if (failed) {
+    return (
+      <p class="banner bad" role="alert">
+        {texts.loadFailed} <button onClick={() => location.reload()}>{texts.reload}</button>
+      </p>
+    );
+  }
   return View ? <View /> : null;
 }
 
@@ -58,7 +67,7 @@ function ServerBadge() {
   return (
     <p class="server" data-state={state}>
       <span class="dot" aria-hidden="true" />
-      <span class="server-name">{known ? known.model_alias : texts.server.connecting}</span>
+      <span class="server-name">{known ? showBidi(known.model_alias) : texts.server.connecting}</span>
       {known && <span class="server-slots">{texts.server.slots(known.total_slots, contextLength.value)}</span>}
     </p>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { current, currentId, path, preferences, send, stop, streaming } from "../state";
 import { texts } from "../texts";
+import { showBidi } from "../logic/plain";
 import { Composer } from "./composer";
 import { loadMarkdown } from "./markdown";
 import { MessageView } from "./message";
@@ -15,7 +16,7 @@ export function Chat() {
   return (
     <div class="chat" data-sidebar={sidebarOpen ? "open" : "closed"}>
       <Sidebar open={sidebarOpen} onToggle={() => setSidebarOpen(!sidebarOpen)} />
-      <section class="conversation" aria-label={current.value?.title ?? texts.conversations.untitled}>
+      <section class="conversation" aria-label={current.value ? showBidi(current.value.title) : texts.conversations.untitled}>
         <MessageList key={currentId.value ?? ""} />
         <ComposerOfPath />
       </section>

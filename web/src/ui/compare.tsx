@@ -1,12 +1,13 @@
 // The same question with and without drafts, side by side.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, emptyAnswer, streamChat, type Answer } from "../api";
-import { firstDifference } from "../logic/difference";
+import { differenceOfAnswers } from "../logic/difference";
+import { showBidi } from "../logic/plain";
 import type { Speculation } from "../logic/types";
 import { keyDialog, serverGone } from "../state";
 import { texts } from "../texts";
 import { duration, percent, short } from "./format";
-import { Legend, TokenSpans } from "./origins";
+import { Legend, TokenSpans, visible } from "./origins";
 
 interface Lane {
   answer: Answer;
@@ -28,6 +29,8 @@ export function Compare() {
   const [running, setRunning] = useState(false);
   const [limit, setLimit] = useState(128);
   const [failure, setFailure] = useState("");
+
+  useEffect(() => () => abort.current?.abort(), []); // nobody reads on
 
   const run = async () => {
     const data = new FormData(form.current!);
@@ -103,7 +106,7 @@ export function Compare() {
         </div>
         <p class="hint">{texts.compare.memory} {texts.compare.sharing}</p>
       </form>
-      {failure && <p class="banner bad" role="alert">{texts.compare.failed(failure)}</p>}
+      {failure && <p class="banner bad" role="alert">{texts.compare.failed(showBidi(failure))}</p>}
       <div aria-live="polite">{done && <Verdict off={lanes.off} on={lanes.on} />}</div>
       {lanes ? (
         <div class="lanes">
@@ -124,13 +127,13 @@ function explain(error: unknown): string {
 }
 
 function Verdict({ off, on }: { off: Lane; on: Lane }) {
-  const difference = firstDifference(off.answer.content, on.answer.content);
+  const difference = differenceOfAnswers(off.answer, on.answer);
   const plain = off.answer.timings?.tokensPerSecond ?? 0;
   const drafted = on.answer.timings?.tokensPerSecond ?? 0;
   return (
     <p class={`verdict ${difference ? "bad" : "good"}`}>
-      <strong>{difference ? texts.compare.different(difference.at) : texts.compare.identical(on.answer.tokens!.length)}</strong>{" "}
-      {difference && texts.compare.differentDetail(difference.before, difference.left, difference.right)}
+      <strong>{difference ? texts.compare.different(texts.parts[difference.part], difference.at) : texts.compare.identical(on.answer.tokens!.length)}</strong>{" "}
+      {difference && texts.compare.differentDetail(visible(difference.before), visible(difference.left), visible(difference.right))}
       {plain > 0 && drafted > 0 && texts.compare.faster((drafted / plain).toFixed(2))}
     </p>
   );
@@ -148,7 +151,7 @@ function LaneView({ side, lane, limit }: { side: Side; lane: Lane; limit: number
         {lane.state === "waiting" ? <li>{texts.compare.waiting}</li> : <li><strong>{texts.compare.tokens(tokens.length)}</strong></li>}
         {lane.ms > 0 && <li>{duration(lane.ms)}</li>}
         {timings && <li><strong>{texts.stats.speed(short(timings.tokensPerSecond))}</strong></li>}
-        {steps && <li>{texts.stats.steps(steps.length + 1, timings!.generatedTokens)}</li>}
+        {steps && <li>{texts.stats.steps(steps.length + 1, tokens.length)}</li>}
         {timings && timings.drafted > 0 && <li>{texts.stats.acceptance(percent(timings.accepted / timings.drafted))}</li>}
       </ul>
       {tokens.length > 0 && side === "on" && <Legend tokens={tokens} />}

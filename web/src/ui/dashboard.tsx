@@ -1,12 +1,14 @@
 // What the server is doing, live. The stream is open only while the dashboard is in view.
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, liveSnapshots } from "../api";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApiError, getMetrics, liveSnapshots, storedKey } from "../api";
 import { between, bucketsOf, byLabel, parseMetrics, type Live, type Metrics, type Point, type Reading } from "../logic/metrics";
 import { familyOf } from "../logic/origins";
-import { keyDialog, props } from "../state";
+import { showBidi } from "../logic/plain";
+import { connect, keyDialog, props } from "../state";
 import { texts } from "../texts";
+import { Bar } from "./bar";
 import { Chart } from "./chart";
-import { bytes, percent, short } from "./format";
+import { bytes, count as format, percent, short } from "./format";
 
 const KEPT = 240; // points: a minute
 const RETRY_MS = 2000;
@@ -24,10 +26,13 @@ function useLive(): State {
   useEffect(() => {
     let abort: AbortController | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let wasCut = false;
     const read = async () => {
       abort = new AbortController();
       try {
         for await (const snapshot of liveSnapshots(abort.signal)) {
+          if (wasCut) void connect(); // another server may have taken its place
+          wasCut = false;
           const live = snapshot as Live;
           const reading: Reading = { time: performance.now() / 1000, live, metrics: parseMetrics(live.metrics) };
           setState((before) => ({
@@ -41,6 +46,7 @@ function useLive(): State {
         if (abort.signal.aborted) return;
         if (error instanceof ApiError && error.kind === "key") keyDialog.value = "open";
         const problem = error instanceof ApiError && error.kind === "busy" ? texts.dashboard.tooMany : texts.dashboard.lost;
+        wasCut = true;
         setState((before) => ({ ...before, problem }));
         timer = setTimeout(read, RETRY_MS);
       }
@@ -68,11 +74,37 @@ export function Dashboard() {
       <div class="row">
         <h2>{texts.dashboard.title}</h2>
         <span class="spring" />
-        <a href="metrics" target="_blank" rel="noopener">{texts.dashboard.metricsLink}</a>
+        <MetricsLink />
       </div>
       {problem && <p class="banner bad" role="alert">{problem}</p>}
       {reading ? <Panels reading={reading} points={points} /> : !problem && <p class="hint">{texts.dashboard.connecting}</p>}
     </div>
+  );
+}
+
+// A link cannot send a key, so where one is needed the page shows the metrics itself.
+function MetricsLink() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState("");
+  const open = async (event: Event) => {
+    if (!storedKey()) return;
+    event.preventDefault();
+    setText(await getMetrics().catch(() => texts.dashboard.metricsFailed));
+    dialog.current!.showModal();
+  };
+  return (
+    <>
+      <a href="metrics" target="_blank" rel="noopener" onClick={(event) => void open(event)}>{texts.dashboard.metricsLink}</a>
+      <dialog ref={dialog} class="card wide" aria-labelledby="metrics-title">
+        <div class="row">
+          <h2 id="metrics-title">{texts.dashboard.metricsLink}</h2>
+          <span class="spring" />
+          <button type="button" class="quiet" onClick={() => dialog.current!.close()}>{texts.settings.close}</button>
+        </div>
+        <p class="hint">{texts.dashboard.metricsKey}</p>
+        <pre class="metrics" tabIndex={0}>{text}</pre>
+      </dialog>
+    </>
   );
 }
 
@@ -108,17 +140,17 @@ function Tiles({ metrics, points }: { metrics: Metrics; points: Point[] }) {
   const proposed = sum(byLabel(metrics, "outrider_draft_tokens_proposed_total", "drafter").values());
   const accepted = sum(byLabel(metrics, "outrider_draft_tokens_accepted_total", "drafter").values());
   const finished = sum(byLabel(metrics, "outrider_requests_finished_total", "reason").values());
-  const count = (name: string) => (metrics.get(name) ?? 0).toLocaleString("en");
+  const total = (name: string) => format(metrics.get(name) ?? 0);
   return (
     <dl class="tiles">
       <Tile label={texts.dashboard.speedNow} value={short(speed)} name="speed" />
-      <Tile label={texts.dashboard.running} value={count("llamacpp:requests_processing")} name="llamacpp:requests_processing" />
-      <Tile label={texts.dashboard.queued} value={count("llamacpp:requests_deferred")} name="llamacpp:requests_deferred" />
+      <Tile label={texts.dashboard.running} value={total("llamacpp:requests_processing")} name="llamacpp:requests_processing" />
+      <Tile label={texts.dashboard.queued} value={total("llamacpp:requests_deferred")} name="llamacpp:requests_deferred" />
       <Tile label={texts.dashboard.speedUp} value={`${(metrics.get("outrider_speed_up") ?? 1).toFixed(2)}×`} name="outrider_speed_up" />
       <Tile label={texts.dashboard.acceptanceNow} value={proposed > 0 ? percent(accepted / proposed) : "–"} name="acceptance" />
-      <Tile label={texts.dashboard.total} value={count("llamacpp:tokens_predicted_total")} name="llamacpp:tokens_predicted_total" />
-      <Tile label={texts.dashboard.steps} value={count("llamacpp:n_decode_total")} name="llamacpp:n_decode_total" />
-      <Tile label={texts.dashboard.requests} value={finished.toLocaleString("en")} name="finished" />
+      <Tile label={texts.dashboard.total} value={total("llamacpp:tokens_predicted_total")} name="llamacpp:tokens_predicted_total" />
+      <Tile label={texts.dashboard.steps} value={total("llamacpp:n_decode_total")} name="llamacpp:n_decode_total" />
+      <Tile label={texts.dashboard.requests} value={format(finished)} name="finished" />
     </dl>
   );
 }
@@ -178,7 +210,7 @@ function AcceptancePanel({ points, metrics }: { points: Point[]; metrics: Metric
       {drafters.length === 0 ? (
         <p class="hint">{texts.server.noDrafters}</p>
       ) : (
-        <Chart title={texts.dashboard.acceptance} series={drafters.map((drafter) => ({ label: drafter, color: `--line-${familyOf(drafter)}` }))} data={data} yRange={[0, 105]} yUnit=" %" time />
+        <Chart title={texts.dashboard.acceptance} series={drafters.map((drafter) => ({ label: drafter, color: `--line-${familyOf(drafter)}` }))} data={data} yRange={[0, 105]} unit={texts.units.percent} time />
       )}
     </Panel>
   );
@@ -190,7 +222,7 @@ function HistogramPanel({ title, name, metrics }: { title: string; name: string;
   const data = useMemo(() => [buckets.map((_, i) => i), counts] as [number[], number[]], [counts.join()]);
   return (
     <Panel title={title}>
-      {sum(counts) === 0 ? <p class="hint nothing">{texts.dashboard.noData}</p> : <Chart title={title} series={[{ label: texts.dashboard.count, color: "--accent", bars: true }]} data={data} xLabels={buckets.map((bucket) => bucket.label)} />}
+      {sum(counts) === 0 ? <p class="hint nothing">{texts.dashboard.noData}</p> : <Chart title={title} xTitle={title} series={[{ label: texts.dashboard.count, color: "--accent", bars: true }]} data={data} xLabels={buckets.map((bucket) => bucket.label)} />}
     </Panel>
   );
 }
@@ -207,14 +239,15 @@ function CostPanel({ costs }: { costs: Live["costs"] }) {
       <Chart
         title={texts.dashboard.costs}
         series={[
-          { label: "+", color: "--accent", band: true },
-          { label: "-", color: "--accent", band: true },
+          { label: texts.dashboard.spread, color: "--accent", band: true },
+          { label: texts.dashboard.spread, color: "--accent", band: true },
           { label: texts.dashboard.costs, color: "--accent" },
           { label: texts.dashboard.now, color: "--line-model", dots: true },
         ]}
         bands={[{ series: [1, 2] }]}
         data={data}
-        yUnit=" ms"
+        xTitle={texts.dashboard.rowsOfStep}
+        unit={texts.stats.milliseconds}
       />
     </Panel>
   );
@@ -232,8 +265,8 @@ function StagePanel({ metrics }: { metrics: Metrics }) {
           {stages.map(([stage, seconds]) => (
             <li key={stage}>
               <span>{texts.dashboard.stageNames[stage] ?? stage}</span>
-              <meter min={0} max={total} value={seconds} aria-label={stage} />
-              <span class="number">{short(seconds)} s</span>
+              <Bar share={seconds / total} label={texts.dashboard.stageNames[stage] ?? stage} text={percent(seconds / total)} />
+              <span class="number">{texts.dashboard.seconds(short(seconds))}</span>
             </li>
           ))}
         </ul>
@@ -256,7 +289,7 @@ function SlotPanel({ slots }: { slots: Live["slots"] }) {
               <td>{slot.is_processing ? texts.dashboard.busy : texts.dashboard.idle}</td>
               <td>{slot.n_prompt_tokens}</td>
               <td>{slot.next_token[0].n_decoded}</td>
-              <td><meter min={0} max={slot.n_ctx} value={slot.tokens_in_memory} aria-label={texts.dashboard.inMemory} /> {slot.tokens_in_memory}</td>
+              <td><Bar share={slot.tokens_in_memory / slot.n_ctx} label={texts.dashboard.inMemory} text={percent(slot.tokens_in_memory / slot.n_ctx)} /> {slot.tokens_in_memory}</td>
             </tr>
           ))}
         </tbody>
@@ -278,10 +311,10 @@ function ServerPanel({ servers }: { servers: Live["draft_servers"] }) {
           <tbody>
             {servers.map((server) => (
               <tr key={server.address}>
-                <td>{server.address}</td>
+                <td>{showBidi(server.address)}</td>
                 <td>{server.usable ? texts.dashboard.usable : texts.dashboard.notUsable}</td>
                 <td>{server.streams}</td>
-                <td>{server.answer_seconds > 0 ? `${short(server.answer_seconds * 1000)} ms` : "–"}</td>
+                <td>{server.answer_seconds > 0 ? texts.stats.milliseconds(short(server.answer_seconds * 1000)) : "–"}</td>
               </tr>
             ))}
           </tbody>
@@ -299,6 +332,7 @@ function AboutPanel({ live }: { live: Live }) {
     [texts.dashboard.memory, texts.dashboard.memoryOf(bytes(live.memory.resident), bytes(live.memory.model))],
     [texts.dashboard.drafters, known.drafters.join(", ") || texts.server.noDrafters],
     [texts.dashboard.exact, known.exactness.holds ? texts.dashboard.exactHolds : known.exactness.reason],
+    ...(known.exactness.rests_on ?? []).map((reason): [string, string] => [texts.dashboard.restsOn, reason]),
     [texts.dashboard.kernels, known.kernels],
     [texts.dashboard.rollback, known.rollback],
     [texts.dashboard.build, known.build_info],
@@ -306,10 +340,10 @@ function AboutPanel({ live }: { live: Live }) {
   return (
     <Panel title={texts.dashboard.about}>
       <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}>
+        {facts.map(([name, value], i) => (
+          <div key={i}>
             <dt>{name}</dt>
-            <dd>{value}</dd>
+            <dd>{showBidi(value)}</dd>
           </div>
         ))}
       </dl>

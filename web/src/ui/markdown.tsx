@@ -1,16 +1,17 @@
-// A model's text. The renderer is loaded after the first paint; until then, and for texts that are too long for it, the
-// text is shown as it is.
+// A model's text. The renderer is loaded after the first paint; until then, and for texts that are too long or too
+// costly for it, the text is shown as it is.
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { MAX_MARKDOWN, MAX_SHOWN, showBidi, withoutBidi } from "../logic/plain";
+import { notice } from "../state";
 import { texts } from "../texts";
 import { copyText } from "./copy";
 
-type Render = (text: string) => string;
+type Render = (text: string) => string | null;
 const renderer = signal<Render | null>(null);
 
 export function loadMarkdown(): void {
-  if (!renderer.value) void import("../logic/markdown").then((module) => (renderer.value = module.renderMarkdown));
+  if (!renderer.value) void import("../logic/markdown").then((module) => (renderer.value = module.renderMarkdown)).catch(() => (notice.value = texts.loadFailed));
 }
 
 export function Markdown({ text }: { text: string }) {

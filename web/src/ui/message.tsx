@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { withoutBidi } from "../logic/plain";
+import { isImageUrl, showBidi, withoutBidi } from "../logic/plain";
 import type { Branch } from "../logic/tree";
-import type { Message } from "../logic/types";
+import type { Image, Message, Proof } from "../logic/types";
 import { contextLength, edit, prove, regenerate, settings, showSibling, streaming } from "../state";
 import { texts } from "../texts";
 import { copyText } from "./copy";
@@ -16,7 +16,7 @@ export function MessageView({ message, index, count, origins }: Branch & { origi
   return (
     <article class={`message ${message.role}`} data-id={message.id} data-state={message.state} aria-label={own ? texts.chat.you : texts.chat.assistant} aria-busy={message.state === "streaming"}>
       {own ? (
-        editing ? <Editor message={message} onDone={() => setEditing(false)} /> : <div class="bubble"><Markdown text={message.content} /></div>
+        editing ? <Editor message={message} onDone={() => setEditing(false)} /> : <div class="bubble"><Pictures images={message.images ?? []} /><Markdown text={message.content} /></div>
       ) : (
         <AnswerBody message={message} origins={origins} />
       )}
@@ -35,6 +35,15 @@ export function MessageView({ message, index, count, origins }: Branch & { origi
         {!own && message.state !== "streaming" && <AnswerTools message={message} />}
       </div>
     </article>
+  );
+}
+
+function Pictures({ images }: { images: readonly Image[] }) {
+  if (images.length === 0) return null;
+  return (
+    <div class="pictures">
+      {images.map(({ name, url }, i) => isImageUrl(url) && <img key={i} src={url} alt={showBidi(name)} />)}
+    </div>
   );
 }
 
@@ -77,28 +86,39 @@ function Editor({ message, onDone }: { message: Message; onDone: () => void }) {
 }
 
 function AnswerBody({ message, origins }: { message: Message; origins: boolean }) {
-  const text = useThrottled(message.content, message.state === "streaming" ? 80 : 0);
+  const text = useThrottled(message.content, drawingPause(message, message.content));
+  const reasoning = useThrottled(message.reasoning ?? "", drawingPause(message, message.reasoning ?? ""));
   const nothingYet = message.state === "streaming" && !message.content && !message.reasoning && !message.toolCalls;
   return (
     <>
-      {nothingYet && <p class="hint waiting">{texts.chat.thinking}</p>}
+      {nothingYet && <p class="hint waiting" role="status">{waitingText(message)}</p>}
       {message.reasoning && (
         <details class="reasoning">
           <summary>{texts.message.reasoning}</summary>
-          <Markdown text={message.reasoning} />
+          <Markdown text={reasoning} />
         </details>
       )}
       {origins && message.tokens && message.tokens.length > 0 ? <Origins message={message} /> : <Markdown text={text} />}
       {message.toolCalls?.map((call, i) => (
         <details class="tool-call" open key={i}>
-          <summary>{texts.message.toolCall(call.name)}</summary>
-          <pre tabIndex={0}>{call.arguments}</pre>
+          <summary>{texts.message.toolCall(showBidi(call.name))}</summary>
+          <pre tabIndex={0} dir="auto">{showBidi(call.arguments)}</pre>
         </details>
       ))}
       <Ending message={message} />
       <Stats message={message} />
     </>
   );
+}
+
+function waitingText({ waiting }: Message): string {
+  if (!waiting) return texts.chat.waiting;
+  return "queued" in waiting ? texts.chat.queued(waiting.queued) : texts.chat.reading(waiting.read, waiting.total);
+}
+
+// A text that grows is drawn as a whole each time, so a long one is drawn more rarely. In milliseconds.
+function drawingPause(message: Message, text: string): number {
+  return message.state === "streaming" ? 80 + text.length / 100 : 0;
 }
 
 // The newest value, at most every `ms` milliseconds.
@@ -126,7 +146,7 @@ function Ending({ message }: { message: Message }) {
     done: message.finish !== "length" ? "" : full ? texts.message.contextFull(contextLength.value) : texts.message.limitReached,
     stopped: texts.message.stopped,
     interrupted: texts.message.interrupted,
-    failed: message.error ?? "",
+    failed: showBidi(message.error ?? ""),
   }[message.state];
   if (!sentence) return null;
   const bad = message.state === "failed" || message.state === "interrupted";
@@ -144,11 +164,22 @@ function Stats({ message }: { message: Message }) {
     <ul class="stats" aria-label={texts.stats.label}>
       <li><strong>{texts.stats.speed(short(timings.tokensPerSecond))}</strong></li>
       {firstTokenMs !== undefined && <li>{texts.stats.first(duration(firstTokenMs))}</li>}
-      {steps && <li>{texts.stats.steps(steps.length + 1, timings.generatedTokens)}</li>}
+      {steps && <li>{texts.stats.steps(steps.length + 1, message.tokens?.length ?? timings.generatedTokens)}</li>}
       {timings.drafted > 0 && <li>{texts.stats.acceptance(percent(timings.accepted / timings.drafted))}</li>}
       {timings.speedUp > 1.005 && <li class="good-text">{texts.stats.speedUp(timings.speedUp.toFixed(2))}</li>}
     </ul>
   );
+}
+
+function ProofResult({ proof, seed }: { proof: Proof; seed: number }) {
+  const how = texts.speculation[proof.speculation ?? "auto"];
+  const sentence = {
+    running: texts.message.proving,
+    same: texts.message.proven(proof.tokens ?? 0, seed),
+    different: texts.message.notProven(how, texts.parts[proof.part ?? "content"], proof.at ?? 0),
+    failed: texts.message.proofFailed(how, showBidi(proof.why ?? "")),
+  }[proof.state];
+  return <span class={`proof ${proof.state === "same" ? "good-text" : proof.state === "running" ? "hint" : "bad-text"}`} data-state={proof.state} role="status">{sentence}</span>;
 }
 
 function AnswerTools({ message }: { message: Message }) {
@@ -162,10 +193,10 @@ function AnswerTools({ message }: { message: Message }) {
             <Icon name="seed" />
             {texts.message.seed(message.seed)}
           </button>
-          {message.state === "done" && <button class="quiet small" disabled={busy} onClick={() => void prove(message)}>{texts.message.prove}</button>}
+          {message.state === "done" && <button class="quiet small" disabled={busy || message.proof?.state === "running"} onClick={() => void prove(message)}>{texts.message.prove}</button>}
         </>
       )}
-      {message.proof && <span class="proof" role="status">{message.proof}</span>}
+      {message.proof?.state && <ProofResult proof={message.proof} seed={message.seed ?? 0} />}
     </>
   );
 }

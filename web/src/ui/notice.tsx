@@ -1,3 +1,4 @@
+import { showBidi } from "../logic/plain";
 import { notice } from "../state";
 import { texts } from "../texts";
 
@@ -6,7 +7,7 @@ export function Notice() {
   if (!notice.value) return null;
   return (
     <p class="banner" role="status">
-      {notice.value} <button class="quiet" onClick={() => (notice.value = "")}>{texts.settings.close}</button>
+      {showBidi(notice.value)} <button class="quiet" onClick={() => (notice.value = "")}>{texts.settings.close}</button>
     </p>
   );
 }

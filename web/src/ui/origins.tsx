@@ -4,6 +4,7 @@ import { FAMILIES, familyOf, placesOf, sharesOf, tokenTexts, type TokenPlace } f
 import { showBidi } from "../logic/plain";
 import type { Message, TokenInfo } from "../logic/types";
 import { texts } from "../texts";
+import { Bar } from "./bar";
 import { Film } from "./film";
 import { percent } from "./format";
 import { Icon } from "./icons";
@@ -104,7 +105,7 @@ function Detail({ token, place }: { token: TokenInfo | undefined; place: TokenPl
           {token.top.map(([text, logprob], i) => (
             <li key={i}>
               <code>{visible(text)}</code>
-              <meter min={0} max={1} value={Math.exp(logprob)} aria-label={visible(text)} />
+              <Bar share={Math.exp(logprob)} label={visible(text)} text={percent(Math.exp(logprob))} />
               <span>{percent(Math.exp(logprob))}</span>
             </li>
           ))}

@@ -1,5 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 import type { Conversation } from "../logic/types";
+import { showBidi } from "../logic/plain";
 import { conversations, currentId, deleteConversation, exportAll, go, importAll, renameConversation } from "../state";
 import { texts } from "../texts";
 import { Icon } from "./icons";
@@ -34,7 +35,8 @@ export function Sidebar({ open, onToggle }: { open: boolean; onToggle: () => voi
 
 function Entry({ conversation }: { conversation: Conversation }) {
   const [renaming, setRenaming] = useState(false);
-  const { id, title } = conversation;
+  const { id } = conversation;
+  const title = showBidi(conversation.title);
   if (renaming) {
     const done = (input: HTMLInputElement, keep: boolean) => {
       setRenaming(false);
@@ -42,7 +44,7 @@ function Entry({ conversation }: { conversation: Conversation }) {
     };
     return (
       <li>
-        <input class="rename" aria-label={texts.conversations.newName} value={title} ref={(input) => input?.focus()}
+        <input class="rename" aria-label={texts.conversations.newName} value={conversation.title} ref={(input) => input?.focus()}
           onBlur={(event) => done(event.currentTarget, true)}
           onKeyDown={(event) => (event.key === "Enter" || event.key === "Escape") && done(event.currentTarget, event.key === "Enter")} />
       </li>

@@ -1,5 +1,6 @@
 import { props, speculation } from "../state";
 import type { Speculation } from "../logic/types";
+import { showBidi } from "../logic/plain";
 import { texts } from "../texts";
 
 // Off, auto, or some of the server's drafters, for the messages that follow.
@@ -12,7 +13,7 @@ export function SpeculationPicker() {
     <span class="speculation">
       <label>
         <span class="label-text">{texts.speculation.label}</span>
-        <select value={mode} onChange={(event) => choose({ mode: event.currentTarget.value as Speculation["mode"], drafters: known.filter((name) => drafters.includes(name)) })}>
+        <select value={mode} onChange={(event) => choose({ mode: event.currentTarget.value as Speculation["mode"], drafters: drafters.length > 0 ? drafters : [...known] })}>
           <option value="auto">{texts.speculation.auto}</option>
           <option value="off">{texts.speculation.off}</option>
           {known.length > 0 && <option value="pick">{texts.speculation.pick}</option>}
@@ -23,7 +24,7 @@ export function SpeculationPicker() {
           {known.map((name) => (
             <label class="check" key={name}>
               <input type="checkbox" checked={drafters.includes(name)} onChange={() => toggle(name)} />
-              {name}
+              {showBidi(name)}
             </label>
           ))}
         </span>
