@@ -32,6 +32,14 @@ Result<std::vector<ApiKey>> CollectApiKeys(const ServeOptions& options) {
   return keys;
 }
 
+Result<std::shared_ptr<const Tls>> LoadTls(const ServeOptions& options) {
+  const std::string &key = options.tls_key_file, &certificate = options.tls_certificate_file;
+  if (key.empty() && certificate.empty()) return std::shared_ptr<const Tls>();
+  if (key.empty()) return InvalidArgument("--ssl-cert-file needs --ssl-key-file");
+  if (certificate.empty()) return InvalidArgument("--ssl-key-file needs --ssl-cert-file");
+  return Tls::Create(certificate, key);
+}
+
 Status CheckSlotDirectory(const std::string& path) {
   std::error_code error;
   if (path.empty() || std::filesystem::is_directory(path, error)) return {};

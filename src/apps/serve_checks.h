@@ -2,12 +2,14 @@
 // flag is wrong.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "apps/serve_options.h"
 #include "base/status.h"
 #include "http/auth.h"
+#include "http/tls.h"
 
 namespace outrider {
 
@@ -15,6 +17,9 @@ namespace outrider {
 // unless
 // --insecure-no-auth allows it.
 Result<std::vector<ApiKey>> CollectApiKeys(const ServeOptions& options);
+
+// --ssl-key-file and --ssl-cert-file; null without them.
+Result<std::shared_ptr<const Tls>> LoadTls(const ServeOptions& options);
 
 // --slot-save-path; "" is fine, too.
 Status CheckSlotDirectory(const std::string& path);

@@ -22,14 +22,17 @@ bool IsProbe(const RequestHead& head) {
 
 }  // namespace
 
-GuardedServer::GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks)
+GuardedServer::GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks,
+                             std::shared_ptr<const Tls> tls)
     : write_patience_(write_patience),
       hooks_(std::move(hooks)),
-      loop_(limits, {.wants_body = hooks_.wants_body,
-                     .is_probe = IsProbe,
-                     .refused = [this](const RequestHead& head, const Peer& peer, int http_status,
-                                       const Status& why) { return Refused(head, peer, http_status, why); },
-                     .answer = [this](const Exchange& exchange) { return Answer(exchange); }}) {
+      loop_(limits,
+            {.wants_body = hooks_.wants_body,
+             .is_probe = IsProbe,
+             .refused = [this](const RequestHead& head, const Peer& peer, int http_status,
+                               const Status& why) { return Refused(head, peer, http_status, why); },
+             .answer = [this](const Exchange& exchange) { return Answer(exchange); }},
+            std::move(tls)) {
   set_payload_max_length(limits.request.max_body_bytes);
   set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(limits.idle).count());
   set_keep_alive_max_count(static_cast<size_t>(limits.requests_per_connection));

@@ -8,6 +8,7 @@
 #include <cpp-httplib/httplib.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -36,7 +37,9 @@ class GuardedServer : private httplib::Server {
   };
 
   // `write_patience`: see ExchangeStream. GET /health, /v1/health and /metrics are answered by workers of their own.
-  GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks);
+  // `tls`: null = not encrypted.
+  GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks,
+                std::shared_ptr<const Tls> tls = nullptr);
   ~GuardedServer() override;
 
   // Of httplib: routes, and the handlers around them.

@@ -72,7 +72,8 @@ struct HttpServer::Impl {
                {.wants_body = [this](const RequestHead& head) { return !Check(EntryOf(head)); },
                 .error_body = [](const RequestHead& head,
                                  const Status& why) { return DumpJson(ErrorJson(head.path(), why)) + "\n"; },
-                .answered = [this](const AnsweredRequest& request) { Audit(request); }}) {
+                .answered = [this](const AnsweredRequest& request) { Audit(request); }},
+               options.tls) {
     AddGuards();
     AddRoutes();
   }
