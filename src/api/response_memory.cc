@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/protocol.h"
 #include "base/utf8.h"
 
 namespace outrider {
@@ -18,6 +19,10 @@ Status Unknown(const std::string& id, const char* field) {
                       "somebody else's; send the conversation in \"input\" instead",
                       OneLine(id, kMaxShownId)),
           field};
+}
+
+Status NoMemory() {
+  return Unsupported("this server does not remember responses; start it with --response-memory MIB");
 }
 
 }  // namespace
@@ -49,6 +54,19 @@ Status ResponseMemory::Forget(const std::string& owner, const std::string& id) {
   if (found == responses_.entries().end()) return Unknown(id, "");
   responses_.Drop(found);
   return {};
+}
+
+Result<Json> StoredResponse(const ApiContext& context, const std::string& owner, const std::string& id) {
+  if (context.responses == nullptr) return NoMemory();
+  auto found = context.responses->Find(owner, id, "");
+  if (!found.ok()) return found.status();
+  return std::move(found->response);
+}
+
+Result<Json> DeleteStoredResponse(const ApiContext& context, const std::string& owner, const std::string& id) {
+  if (context.responses == nullptr) return NoMemory();
+  if (Status status = context.responses->Forget(owner, id); !status.ok()) return status;
+  return Json{{"id", id}, {"object", "response"}, {"deleted", true}};
 }
 
 }  // namespace outrider

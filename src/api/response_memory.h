@@ -39,4 +39,10 @@ class ResponseMemory {
   Responses responses_;  // guarded by mutex_
 };
 
+struct ApiContext;
+
+// GET and DELETE /v1/responses/{id}. kUnsupported if responses are not remembered.
+Result<Json> StoredResponse(const ApiContext& context, const std::string& owner, const std::string& id);
+Result<Json> DeleteStoredResponse(const ApiContext& context, const std::string& owner, const std::string& id);
+
 }  // namespace outrider

@@ -276,6 +276,8 @@ Status Serve(ServeOptions options) {
   if (!keys.ok()) return keys.status();
   if (Status status = CheckSpeculation(options); !status.ok()) return status;
   if (Status status = CheckSlotDirectory(options.http.slot_files.folder); !status.ok()) return status;
+  if (Status status = CheckChatTemplate(options.chat.source); !status.ok()) return status;
+  if (Status status = CheckPathPrefix(options.http.path_prefix); !status.ok()) return status;
   auto tls = LoadTls(options);
   if (!tls.ok()) return tls.status();
   auto defaults = MakeRequestDefaults(options);

@@ -21,6 +21,12 @@ Result<std::vector<ApiKey>> CollectApiKeys(const ServeOptions& options);
 // --ssl-key-file and --ssl-cert-file; null without them.
 Result<std::shared_ptr<const Tls>> LoadTls(const ServeOptions& options);
 
+// --api-prefix; "" is fine, too.
+Status CheckPathPrefix(const std::string& prefix);
+
+// --chat-template, which must be Jinja, or chatml.
+Status CheckChatTemplate(const std::string& source);
+
 // --slot-save-path; "" is fine, too.
 Status CheckSlotDirectory(const std::string& path);
 

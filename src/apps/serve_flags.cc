@@ -34,6 +34,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Server");
   flags.Add("--host", o.http.host, "address to listen on");
   flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
+  flags.Add("--api-prefix", o.http.path_prefix, "what all paths begin with, such as /llm");
   flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
   flags.Add("--admin-key", o.admin_keys, "likewise, for clients that may also save, restore and erase slots")
       ->delimiter(',');

@@ -23,8 +23,8 @@ TEST(FairCacheTest, TheOwnerWithTheMostLosesWhatItUsedLeastRecently) {
   EXPECT_EQ(Items(cache), (std::vector<std::string>{"a4", "a1", "a3", "b"})) << "b is the oldest, but bob's only one";
   EXPECT_EQ(cache.bytes(), 40u);
   cache.Add("bob", "large", 35);
-  EXPECT_EQ(Items(cache), (std::vector<std::string>{"large"})) << "bob had the most then, and ann after that";
-  EXPECT_EQ(cache.bytes(), 35u);
+  EXPECT_EQ(Items(cache), (std::vector<std::string>{"a4", "a1", "a3"})) << "ann keeps less than what bob wanted to";
+  EXPECT_EQ(cache.bytes(), 30u);
 }
 
 TEST(FairCacheTest, WhatIsLargerThanTheLimitIsNotKept) {
