@@ -102,10 +102,10 @@ Json SettingsJson(const SamplingOptions& sampling, int max_tokens) {
           {"dry_allowed_length", sampling.dry_allowed_length},
           {"dry_penalty_last_n", sampling.dry_penalty_last_n},
           {"dry_sequence_breakers", sampling.dry_sequence_breakers},
-          {"mirostat", 0},  // from here on: what llama.cpp has beyond ours, switched off
-          {"mirostat_tau", 5.0},
-          {"mirostat_eta", 0.1},
-          {"adaptive_target", -1.0},
+          {"mirostat", sampling.mirostat},
+          {"mirostat_tau", sampling.mirostat_tau},
+          {"mirostat_eta", sampling.mirostat_eta},
+          {"adaptive_target", -1.0},  // from here on: what llama.cpp has beyond ours, switched off
           {"adaptive_decay", 0.9},
           {"n_keep", 0},
           {"n_discard", 0},

@@ -41,6 +41,9 @@ void ReadSampling(FieldReader* fields, SamplingOptions* sampling) {
   fields->Float("dry_base", 1, 100, &sampling->dry_base);
   fields->Int("dry_allowed_length", 0, kMaxInt, &sampling->dry_allowed_length);
   fields->Int("dry_penalty_last_n", -1, kMaxInt, &sampling->dry_penalty_last_n);
+  fields->Int("mirostat", 0, 2, &sampling->mirostat);
+  fields->Float("mirostat_tau", 0, 100, &sampling->mirostat_tau);
+  fields->Float("mirostat_eta", 0, 1, &sampling->mirostat_eta);
   fields->StringOrList("dry_sequence_breakers", kMaxSequenceBreakers, &sampling->dry_sequence_breakers);
   fields->Seed("seed", &sampling->seed);
 }
@@ -161,13 +164,8 @@ void CheckDrafters(const std::vector<std::string>& known, FieldReader* fields, S
 
 // Fields of llama.cpp that would change the text, and that this server does not have. Switched off they are taken.
 void RefuseUnsupported(FieldReader* fields) {
-  int mirostat = 0;
   float adaptive_target = -1;
   Json lora = Json::array();
-  fields->Int("mirostat", 0, 2, &mirostat);
-  if (mirostat != 0)
-    fields->Fail("mirostat",
-                 "is not supported: it keeps a state, so that a token would not only depend on the seed and the text");
   if (fields->At("adaptive_target").is_number()) fields->Float("adaptive_target", -1e9, 1e9, &adaptive_target);
   if (adaptive_target >= 0) fields->Fail("adaptive_target", "is not supported");
   fields->Array("lora", &lora);

@@ -246,7 +246,7 @@ TEST(GenerationFieldsTest, SpeculationThatTheServerCannotDoIsRefused) {
 TEST(GenerationFieldsTest, WhatWouldChangeTheTextAndIsMissingIsRefused) {
   const TestContext context;
   GenerationRequest request;
-  const std::pair<const char*, const char*> cases[] = {{R"({"mirostat": 2})", "mirostat"},
+  const std::pair<const char*, const char*> cases[] = {{R"({"mirostat": 3})", "mirostat"},
                                                        {R"({"adaptive_target": 0.5})", "adaptive_target"},
                                                        {R"({"lora": [{"id": 0, "scale": 1}]})", "lora"}};
   for (const auto& [body, field] : cases) {

@@ -31,7 +31,7 @@ Result<Json> ChatInputTokens(const Json& body, const ApiContext& context) {
 }
 
 Result<Json> ResponseInputTokens(const Json& body, const ApiContext& context) {
-  const Result<ResponsesInput> input = ReadResponsesInput(body);
+  const Result<ResponsesInput> input = ReadResponsesInput(body, /*owner=*/"", context);
   if (!input.ok()) return input.status();
   const Result<size_t> count = CountTokens(input->chat, "input", context);
   if (!count.ok()) return count.status();

@@ -8,6 +8,7 @@
 #include "api/generation_fields.h"
 #include "api/messages_input.h"
 #include "api/part_writer.h"
+#include "api/reasoning_fields.h"
 #include "api/turn_input.h"
 #include "base/request_budget.h"
 #include "chat/random_id.h"
@@ -161,6 +162,7 @@ Result<ParsedRequest> ParseMessages(const Json& body, const std::string& owner, 
   if (status.ok())
     status = ReadMaxTokens(body, {"max_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
   if (status.ok()) status = RefuseChoices(body);
+  if (status.ok()) status = ReadReasoningFields(body, context, &*input);
   if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
   request.generation.stop.insert(request.generation.stop.end(), stop_sequences.begin(), stop_sequences.end());

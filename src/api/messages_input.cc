@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "api/fields.h"
 #include "api/turn_input.h"
 #include "chat/check.h"
@@ -142,7 +144,9 @@ Status ReadThinking(const Json& thinking, ChatInput* input) {
   std::string type;
   if (Status status = ReadBlockType(thinking, "thinking", &type); !status.ok()) return status;
   if (type == "disabled") input->template_arguments["enable_thinking"] = false;
-  return {};
+  FieldReader reader(thinking, "thinking.");
+  if (type == "enabled") reader.Int("budget_tokens", 0, std::numeric_limits<int>::max(), &input->reasoning_budget);
+  return reader.status();
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ std::string MetricsText(const SchedulerStats& stats) {
   out.CounterBy("reason", "outrider_requests_finished_total", "Requests that ended, by why they ended", finished,
                 [](const auto& reason) { return reason; });
   out.Counter("outrider_requests_refused_total", "Requests turned away because the queue was full", stats.refused);
+  out.Gauge("outrider_prompt_cache_bytes", "Main memory of prompts that are kept beyond the slots",
+            static_cast<double>(stats.cache_bytes));
   out.Counter("outrider_rows_total", "Rows decoded, over all steps", stats.rows);
   out.Counter("outrider_lookahead_steps_total",
               "Steps that a replica of the model began before the one before was over", stats.lookahead_steps);

@@ -6,6 +6,7 @@
 #include "api/logprobs.h"
 #include "api/openai_common.h"
 #include "api/prepare.h"
+#include "api/reasoning_fields.h"
 #include "chat/chat_stream.h"
 
 namespace outrider {
@@ -166,8 +167,9 @@ Result<ParsedRequest> ParseChatCompletion(const Json& body, const std::string& o
   AnswerOptions answer_options;
   ChatOptions options;
   int n = 1;
-  const Result<ChatInput> input = ReadChatInput(body);
+  Result<ChatInput> input = ReadChatInput(body);
   if (!input.ok()) return input.status();
+  if (const Status status = ReadReasoningFields(body, context, &*input); !status.ok()) return status;
   if (const Status status = ReadAnswerOptions(body, context, &answer_options); !status.ok()) return status;
   if (const Status status = ReadChoiceCount(body, &n); !status.ok()) return status;
   if (const Status status = ReadLogprobs(body, &options.logprobs, &request); !status.ok()) return status;

@@ -1,7 +1,10 @@
 // POST /v1/completions: text in, text out, without a chat template.
-#include <limits>
+#include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "api/answer_fields.h"
+#include "api/choices.h"
 #include "api/fields.h"
 #include "api/generation_fields.h"
 #include "api/logprobs.h"
@@ -11,17 +14,61 @@
 namespace outrider {
 namespace {
 
+// "best_of": of so many answers to each prompt the `n` are given whose tokens have the highest mean log probability.
+class Ranking {
+ public:
+  Ranking(int best_of, int n) : best_of_(best_of), n_(n) {}
+
+  bool needed() const { return best_of_ > n_; }
+
+  void Add(int index, const std::vector<GeneratedToken>& tokens) {
+    Sum& sum = sums_[index];
+    for (const GeneratedToken& token : tokens) sum.logprob += token.logprob;
+    sum.tokens += tokens.size();
+  }
+
+  // Of all answers, in their order; each gets its index anew.
+  std::vector<Json> Choose(std::vector<Json> answers) {
+    std::vector<Json> chosen;
+    for (int first = 0; first < static_cast<int>(answers.size()); first += best_of_) {
+      std::vector<int> order(static_cast<size_t>(best_of_));
+      std::iota(order.begin(), order.end(), first);
+      std::stable_sort(order.begin(), order.end(), [this](int a, int b) { return sums_[a].Mean() > sums_[b].Mean(); });
+      for (int i = 0; i < n_; ++i) {
+        chosen.push_back(std::move(answers[static_cast<size_t>(order[static_cast<size_t>(i)])]));
+        chosen.back()["choices"][0]["index"] = chosen.size() - 1;
+      }
+    }
+    return chosen;
+  }
+
+ private:
+  struct Sum {
+    double logprob = 0;
+    size_t tokens = 0;
+    double Mean() const { return tokens == 0 ? 0 : logprob / static_cast<double>(tokens); }
+  };
+
+  const int best_of_, n_;
+  std::map<int, Sum> sums_;  // by index of the answer
+};
+
 class TextCompletionWriter : public ResponseWriter {
  public:
   // `logprobs`: alternatives to report; -1 = no logprobs at all.
-  TextCompletionWriter(int logprobs, int index, std::shared_ptr<OpenAiAnswer> answer, const GenerationRequest& request,
-                       const ApiContext& context)
-      : logprobs_(logprobs), index_(index), answer_(std::move(answer)), tokenizer_(context.tokenizer) {
+  TextCompletionWriter(int logprobs, int index, std::shared_ptr<OpenAiAnswer> answer, std::shared_ptr<Ranking> ranking,
+                       const GenerationRequest& request, const ApiContext& context)
+      : logprobs_(logprobs),
+        index_(index),
+        answer_(std::move(answer)),
+        ranking_(std::move(ranking)),
+        tokenizer_(context.tokenizer) {
     if (answer_->options.verbose) verbose_.emplace(LlamaAnswerOptions{index}, request, context);
   }
 
   std::string Append(const Chunk& chunk) override {
     if (logprobs_ >= 0) tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
+    if (ranking_->needed()) ranking_->Add(index_, chunk.tokens);
     if (chunk.completion) completion_ = *chunk.completion;
     if (verbose_) verbose_->Observe(chunk);
     if (verbose_ || !answer_->options.stream) text_ += chunk.text;
@@ -75,6 +122,7 @@ class TextCompletionWriter : public ResponseWriter {
   const int logprobs_;
   const int index_;
   const std::shared_ptr<OpenAiAnswer> answer_;
+  const std::shared_ptr<Ranking> ranking_;
   const Tokenizer& tokenizer_;
   std::optional<LlamaAnswer> verbose_;
   std::string text_;  // not kept if nothing needs it
@@ -86,18 +134,22 @@ class TextCompletionWriter : public ResponseWriter {
 Status RefuseUnsupported(const Json& body) {
   FieldReader fields(body);
   bool echo = false;
-  int best_of = 1, n = 1;
   std::string suffix;
   fields.Bool("echo", &echo);
-  fields.Int("best_of", 1, std::numeric_limits<int>::max(), &best_of);
-  fields.Int("n", 1, std::numeric_limits<int>::max(), &n);
   fields.String("suffix", &suffix);
   if (echo) fields.Fail("echo", "is not supported");
-  if (best_of != n && best_of > 1) {
-    fields.Fail("best_of", "must equal n: answers are not ranked; ask for n answers with logprobs and choose yourself");
-  }
   if (!suffix.empty())
     fields.Fail("suffix", "is not supported here; /infill writes text between a prefix and a suffix");
+  return fields.status();
+}
+
+// `n`: answers to each prompt; `best_of`: as many, or more of which the best are given.
+Status ReadBestOf(const Json& body, bool stream, int n, int* best_of) {
+  FieldReader fields(body);
+  *best_of = n;
+  fields.Int("best_of", 1, kMaxChoices, best_of);
+  if (*best_of < n) fields.Fail("best_of", "must be at least n");
+  if (*best_of > n && stream) fields.Fail("best_of", "cannot be streamed: the best answers are known only at the end");
   return fields.status();
 }
 
@@ -105,17 +157,19 @@ Status RefuseUnsupported(const Json& body) {
 
 Result<ParsedRequest> ParseTextCompletion(const Json& body, const std::string& owner, const ApiContext& context) {
   AnswerOptions options;
-  int n = 1, logprobs = -1;
+  int n = 1, best_of = 1, logprobs = -1;
   FieldReader fields(body);
   fields.Int("logprobs", 0, kMaxTopLogprobs, &logprobs);
   if (!fields.status().ok()) return fields.status();
   if (const Status status = RefuseUnsupported(body); !status.ok()) return status;
   if (const Status status = ReadAnswerOptions(body, context, &options); !status.ok()) return status;
   if (const Status status = ReadChoiceCount(body, &n); !status.ok()) return status;
+  if (const Status status = ReadBestOf(body, options.stream, n, &best_of); !status.ok()) return status;
+  const auto ranking = std::make_shared<Ranking>(best_of, n);
 
   GenerationRequest request;
   request.owner = owner;
-  request.top_logprobs = logprobs;
+  request.top_logprobs = ranking->needed() ? std::max(logprobs, 0) : logprobs;
   request.report_progress = options.stream && options.return_progress;
   const Status limit =
       ReadMaxTokens(body, {"max_tokens", "n_predict"}, MaxTokensLimits::kFromMinusOne, context, &request);
@@ -123,13 +177,15 @@ Result<ParsedRequest> ParseTextCompletion(const Json& body, const std::string& o
   Result<std::vector<GenerationRequest>> prompts = PrepareTexts(body, context, std::move(request));
   if (!prompts.ok()) return prompts.status();
   const auto answer = std::make_shared<OpenAiAnswer>("cmpl-", "text_completion", "text_completion", options, context,
-                                                     static_cast<int>(prompts->size()) * n, n);
-  return WithChoices(std::move(*prompts), n, options.stream,
-                     {.make_writer =
-                          [&](const GenerationRequest& choice, int index) {
-                            return std::make_unique<TextCompletionWriter>(logprobs, index, answer, choice, context);
-                          },
-                      .merge = [answer](std::vector<Json> answers) { return answer->Merge(std::move(answers)); }});
+                                                     static_cast<int>(prompts->size()) * best_of, best_of);
+  return WithChoices(
+      std::move(*prompts), best_of, options.stream,
+      {.make_writer =
+           [&](const GenerationRequest& choice, int index) {
+             return std::make_unique<TextCompletionWriter>(logprobs, index, answer, ranking, choice, context);
+           },
+       .merge = [answer,
+                 ranking](std::vector<Json> answers) { return answer->Merge(ranking->Choose(std::move(answers))); }});
 }
 
 }  // namespace outrider

@@ -102,6 +102,32 @@ TEST(OpenAiCompletionsTest, ImpossibleLogprobsStayNumbers) {
   EXPECT_EQ(Whole(&request, {chunk})["choices"][0]["logprobs"]["token_logprobs"][0], -9999.0);
 }
 
+TEST(OpenAiCompletionsTest, BestOfGivesTheAnswersWhoseTokensAreLikeliest) {
+  const TestContext context;
+  const Json body = {{"prompt", {"x", "y"}}, {"n", 2}, {"best_of", 3}};
+  Result<ParsedRequest> request = ParseTextCompletion(body, "", context.api);
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  ASSERT_EQ(request->more.size(), 5u);
+  EXPECT_EQ(request->generation.top_logprobs, 0) << "the log probability of each token is needed";
+  const std::pair<const char*, float> answers[] = {{"worst", -2}, {"best", -0.1f}, {"middle", -1},
+                                                   {"better", 0}, {"bad", -3},     {"good", -0.5f}};
+  for (int i = 0; i < 6; ++i) {
+    Chunk chunk = MakeLastChunk(answers[i].first);
+    for (GeneratedToken& token : chunk.tokens) token.logprob = answers[i].second;
+    chunk.choice = i;
+    request->writer->Append(chunk);
+  }
+  const Json answer = request->writer->Whole();
+  std::vector<std::string> texts;
+  for (const Json& choice : answer["choices"]) {
+    EXPECT_EQ(choice["index"], texts.size());
+    EXPECT_EQ(choice["logprobs"], nullptr);
+    texts.push_back(choice["text"]);
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"best", "middle", "better", "good"}));
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 6 * 5) << "all that was generated";
+}
+
 TEST(OpenAiCompletionsTest, BadInputIsRefusedByName) {
   ExpectRefused(&ParseTextCompletion, {{R"([])", ""},
                                        {R"({})", "prompt"},
@@ -113,7 +139,7 @@ TEST(OpenAiCompletionsTest, BadInputIsRefusedByName) {
                                        {R"({"prompt": [[1], [258]]})", "prompt"},
                                        {R"({"prompt": "x", "n": 65})", "n"},
                                        {R"({"prompt": ["x", "y"], "n": 33})", "prompt"},
-                                       {R"({"prompt": "x", "n": 2, "best_of": 3})", "best_of"},
+                                       {R"({"prompt": "x", "n": 3, "best_of": 2})", "best_of"},
                                        {R"({"prompt": [258]})", "prompt"},
                                        {R"({"prompt": [-1]})", "prompt"},
                                        {R"({"prompt": [1.5]})", "prompt"},
@@ -121,7 +147,7 @@ TEST(OpenAiCompletionsTest, BadInputIsRefusedByName) {
                                        {R"({"prompt": [null]})", "prompt"},
                                        {R"({"prompt": ")" + std::string(5000, 'x') + R"("})", "prompt"},
                                        {R"({"prompt": "x", "echo": true})", "echo"},
-                                       {R"({"prompt": "x", "best_of": 2})", "best_of"},
+                                       {R"({"prompt": "x", "best_of": 2, "stream": true})", "best_of"},
                                        {R"({"prompt": "x", "suffix": "y"})", "suffix"},
                                        {R"({"prompt": "x", "logprobs": 21})", "logprobs"},
                                        {R"({"prompt": "x", "logprobs": true})", "logprobs"},

@@ -44,8 +44,8 @@ class PartWriter : public ResponseWriter {
   const std::vector<AnswerPart>& parts() const { return parts_; }
   const Completion& completion() const { return completion_; }   // valid from End on
   const GenerationTimings& timings() const { return timings_; }  // so far
-  bool HasToolCalls() const { return !chat_.message().tool_calls.empty(); }
-  const std::string& reasoning() const { return chat_.message().reasoning; }
+  const ChatMessage& message() const { return chat_.message(); }  // so far
+  bool HasToolCalls() const { return !message().tool_calls.empty(); }
 
  private:
   std::string Apply(const ChatDelta& delta);

@@ -58,9 +58,24 @@ GrammarOptions MakeGrammar(const ChatPrompt& prompt, const Tokenizer& tokenizer)
   return grammar;
 }
 
+// Nothing without a budget, or if the template does not say how the model thinks.
+ReasoningOptions LimitReasoning(const ChatInput& input, const ChatPrompt& prompt, const Tokenizer& tokenizer) {
+  ReasoningOptions options;
+  if (input.reasoning_budget < 0 || prompt.thinking_start.empty() || prompt.thinking_ends.empty()) return options;
+  const auto tokens_of = [&](const std::string& text) {
+    return tokenizer.Tokenize(text, /*add_bos=*/false, SpecialTokens::kParse);
+  };
+  options.budget = input.reasoning_budget;
+  options.start = tokens_of(prompt.thinking_start);
+  for (const std::string& end : prompt.thinking_ends) options.ends.push_back(tokens_of(end));
+  options.closing = tokens_of(input.reasoning_budget_message + prompt.thinking_ends.front());
+  options.begun = prompt.thinking;
+  return options;
+}
+
 // The parser needs text that the tokenizer would keep to itself.
-bool NeedsSpecialText(const ChatPrompt& prompt, const Tokenizer& tokenizer) {
-  if (prompt.parser->plain()) return false;
+bool NeedsSpecialText(const ChatInput& input, const ChatPrompt& prompt, const Tokenizer& tokenizer) {
+  if (prompt.parser->plain() && input.extract_reasoning) return false;
   return std::any_of(prompt.preserved.begin(), prompt.preserved.end(), [&](const std::string& text) {
     const Token token = SingleToken(text, tokenizer);
     return token != kNoToken && tokenizer.Piece(token, /*show_special=*/false).empty();
@@ -86,8 +101,9 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   if (const Status status = CheckPromptFits(request->prompt.size(), context, "messages"); !status.ok()) return status;
   // Without a format of its own a request has the server's, if there is one.
   if (!prompt->grammar.empty()) request->sampling.grammar = MakeGrammar(*prompt, tokenizer);
+  request->sampling.reasoning = LimitReasoning(input, *prompt, tokenizer);
   request->stop.insert(request->stop.end(), prompt->stop.begin(), prompt->stop.end());
-  request->show_special = NeedsSpecialText(*prompt, tokenizer);
+  request->show_special = NeedsSpecialText(input, *prompt, tokenizer);
   return std::move(prompt->parser);
 }
 

@@ -18,6 +18,15 @@
 
 namespace outrider {
 
+// What a request's reasoning is like if the request does not say.
+struct ReasoningDefaults {
+  std::string format = "auto";  // one of kReasoningFormats
+  int budget = -1;              // tokens; -1 = no limit
+  std::string budget_message;   // what ends the reasoning when they are used up, before the end itself
+};
+
+class ResponseMemory;
+
 // What requests may rely on; fixed at start.
 struct ApiContext {
   const Tokenizer& tokenizer;
@@ -35,8 +44,10 @@ struct ApiContext {
   bool ignore_eos = false;                 // default of ignore_eos
   bool reuse_prefix = true;                // default of cache_prompt
   bool verbose = false;                    // default of verbose
+  ReasoningDefaults reasoning = {};
   int batch = 2048;                        // rows that the engine decodes at once; what /infill fills from one file
   bool suffix_first = false;               // /infill: the suffix comes before the prefix
+  ResponseMemory* responses = nullptr;  // thread-safe; null = responses are not remembered
   std::string rank_template = {};  // /rerank: text with {query} and {document}; "" = the two, one after the other
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <utility>
 
 #include "api/answer_fields.h"
@@ -12,6 +13,8 @@
 #include "api/generation_fields.h"
 #include "api/openai_common.h"
 #include "api/part_writer.h"
+#include "api/reasoning_fields.h"
+#include "api/response_memory.h"
 #include "api/responses_input.h"
 #include "api/turn_input.h"
 #include "chat/random_id.h"
@@ -54,15 +57,19 @@ Json FinishedItem(const AnswerPart& part) {
   return OutputItem(part, part.cut_off ? "incomplete" : "completed", Json::array({ContentPart(part)}));
 }
 
+// Called with the answer and with what the model said.
+using RememberAnswer = std::function<void(const Json& response, const ChatMessage& message)>;
+
 class ResponsesWriter : public PartWriter {
  public:
-  // `response`: the answer with all that is known before generation.
+  // `response`: the answer with all that is known before generation. `remember`: null = the answer is forgotten.
   ResponsesWriter(std::shared_ptr<const ChatParser> parser, const AnswerOptions& options, const Tokenizer& tokenizer,
-                  Json response)
+                  Json response, RememberAnswer remember)
       : PartWriter(std::move(parser), options.stream),
         tokenizer_(tokenizer),
         response_(std::move(response)),
-        timings_per_token_(options.timings_per_token) {}
+        timings_per_token_(options.timings_per_token),
+        remember_(std::move(remember)) {}
 
   Json Whole() override {
     Json response = response_;
@@ -123,6 +130,7 @@ class ResponsesWriter : public PartWriter {
 
   std::string End() override {
     const Json response = Whole();
+    if (remember_) remember_(response, message());
     return Event("response." + response["status"].get<std::string>(),
                  {{"response", response}, {"timings", TimingsJson(completion())}});
   }
@@ -161,7 +169,7 @@ class ResponsesWriter : public PartWriter {
     const GenerationTimings& timings = completion().timings;
     const int input_tokens = timings.prompt_tokens + timings.cached_tokens;
     const auto reasoning_tokens =
-        static_cast<int>(tokenizer_.Tokenize(reasoning(), /*add_bos=*/false, SpecialTokens::kAsText).size());
+        static_cast<int>(tokenizer_.Tokenize(message().reasoning, /*add_bos=*/false, SpecialTokens::kAsText).size());
     return {{"input_tokens", input_tokens},
             {"input_tokens_details", {{"cached_tokens", timings.cached_tokens}, {"cache_write_tokens", 0}}},
             {"output_tokens", timings.generated_tokens},
@@ -172,6 +180,7 @@ class ResponsesWriter : public PartWriter {
   const Tokenizer& tokenizer_;
   const Json response_;
   const bool timings_per_token_;
+  const RememberAnswer remember_;
   int next_sequence_number_ = 0;
 };
 
@@ -187,9 +196,7 @@ Json UnfinishedResponse(const Json& settings, const FieldReader& reader, const A
                    {"max_output_tokens", reader.At("max_output_tokens")},
                    {"model", context.model_name},
                    {"output", Json::array()},
-                   {"previous_response_id", nullptr},
                    {"service_tier", "default"},
-                   {"store", false},
                    {"temperature", ShortestDouble(request.sampling.temperature)},
                    {"top_logprobs", 0},
                    {"top_p", ShortestDouble(request.sampling.top_p)},
@@ -199,10 +206,22 @@ Json UnfinishedResponse(const Json& settings, const FieldReader& reader, const A
   return response;
 }
 
+// Remembers the conversation with the answer at its end.
+RememberAnswer RememberIn(ResponseMemory* memory, const std::string& owner, const Json& conversation) {
+  return [memory, owner, conversation](const Json& response, const ChatMessage& message) {
+    ChatInput whole;
+    whole.messages = conversation;
+    AddReasoning(message.reasoning, &whole);
+    AddTurn("assistant", message.content, &whole);
+    for (const ToolCall& call : message.tool_calls) AddToolCall(call, &whole);
+    memory->Keep(owner, {std::move(whole.messages), response});
+  };
+}
+
 }  // namespace
 
 Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, const ApiContext& context) {
-  const Result<ResponsesInput> input = ReadResponsesInput(body);
+  Result<ResponsesInput> input = ReadResponsesInput(body, owner, context);
   if (!input.ok()) return input.status();
 
   ParsedRequest request;
@@ -213,6 +232,7 @@ Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, 
   if (status.ok())
     status = ReadMaxTokens(body, {"max_output_tokens"}, MaxTokensLimits::kPositive, context, &request.generation);
   if (status.ok()) status = RefuseChoices(body);
+  if (status.ok()) status = ReadReasoningFields(body, context, &input->chat);
   if (status.ok()) status = ReadGenerationFields(body, context, &request.generation);
   if (!status.ok()) return status;
 
@@ -222,7 +242,8 @@ Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, 
   request.stream = options.stream;
   request.generation.report_progress = options.stream && options.return_progress;
   request.writer = std::make_unique<ResponsesWriter>(
-      *parser, options, context.tokenizer, UnfinishedResponse(input->settings, reader, context, request.generation));
+      *parser, options, context.tokenizer, UnfinishedResponse(input->settings, reader, context, request.generation),
+      input->store ? RememberIn(context.responses, owner, input->conversation) : nullptr);
   return request;
 }
 

@@ -2,22 +2,58 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "api/chat_input.h"
 #include "api/fields.h"
+#include "api/response_memory.h"
 #include "api/turn_input.h"
 #include "chat/check.h"
 
 namespace outrider {
 namespace {
 
-constexpr const char* kNoState = "not supported: this server keeps no conversation state";
+constexpr const char* kNoState = "not supported: this server keeps no such state";
 
 Status RefuseState(const FieldReader& reader) {
-  for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
+  for (const char* name : {"conversation", "prompt"}) {
     if (reader.Has(name)) return InvalidArgument(kNoState, name);
   }
   if (reader.Has("background") && reader.At("background") != false) return InvalidArgument(kNoState, "background");
   return {};
+}
+
+// Begins the conversation with that of the response which it continues, if it does.
+Status ReadPreviousResponse(FieldReader* reader, const std::string& owner, const ApiContext& context,
+                            ChatInput* input) {
+  const char* kName = "previous_response_id";
+  std::string id;
+  reader->String(kName, &id);
+  if (!reader->status().ok() || id.empty()) return reader->status();
+  if (context.responses == nullptr) {
+    return InvalidArgument(
+        "not supported: this server does not remember responses; send the conversation in \"input\", or start the "
+        "server with --response-memory MIB",
+        kName);
+  }
+  Result<RememberedResponse> previous = context.responses->Find(owner, id, kName);
+  if (!previous.ok()) return previous.status();
+  input->messages = std::move(previous->conversation);
+  return {};
+}
+
+// They hold for this response only, so they are not part of the conversation that is remembered.
+void PutInstructionsFirst(const std::string& instructions, ChatInput* input) {
+  if (instructions.empty()) return;
+  Json conversation = std::exchange(input->messages, Json::array());
+  AddTurn("system", instructions, input);
+  for (Json& message : conversation) {
+    if (message["role"] == "system" && input->messages.size() == 1) {
+      AddTurn("system", message["content"].get_ref<const std::string&>(), input);
+    } else {
+      input->messages.push_back(std::move(message));
+    }
+  }
 }
 
 Status ReadMessageItem(const Json& item, const std::string& field, ChatInput* input) {
@@ -180,23 +216,26 @@ Status ReadReasoning(const Json& reasoning, ChatInput* input, Json* echo) {
 
 }  // namespace
 
-Result<ResponsesInput> ReadResponsesInput(const Json& body) {
+Result<ResponsesInput> ReadResponsesInput(const Json& body, const std::string& owner, const ApiContext& context) {
   FieldReader reader(body);
   ResponsesInput input;
   std::string instructions, user;
-  bool store = false;  // nothing is stored either way
   Json tools = Json::array(), echoed_tools = Json::array(), metadata = Json::object(), reasoning, text;
   reader.String("instructions", &instructions);
   reader.Array("tools", &tools);
   reader.Bool("parallel_tool_calls", &input.chat.parallel_tool_calls);
   reader.Object("metadata", &metadata);
   reader.String("user", &user);
-  reader.Bool("store", &store);
+  input.store = context.responses != nullptr;
+  reader.Bool("store", &input.store);
+  input.store = input.store && context.responses != nullptr;
   Status status = reader.status();
   if (status.ok()) status = RefuseState(reader);
 
-  if (!instructions.empty()) AddTurn("system", instructions, &input.chat);
+  if (status.ok()) status = ReadPreviousResponse(&reader, owner, context, &input.chat);
   if (status.ok()) status = ReadItems(reader.At("input"), &input.chat);
+  if (input.store) input.conversation = input.chat.messages;
+  PutInstructionsFirst(instructions, &input.chat);
   if (status.ok()) status = CheckToolCount(tools.size());
   for (size_t i = 0; status.ok() && i < tools.size(); ++i) {
     status = ReadTool(tools[i], ElementField("tools", i), &input.chat, &echoed_tools);
@@ -209,7 +248,9 @@ Result<ResponsesInput> ReadResponsesInput(const Json& body) {
   input.settings = {{"instructions", reader.At("instructions")},
                     {"metadata", metadata},
                     {"parallel_tool_calls", input.chat.parallel_tool_calls},
+                    {"previous_response_id", reader.At("previous_response_id")},
                     {"reasoning", reasoning},
+                    {"store", input.store},
                     {"text", text},
                     {"tool_choice", reader.Has("tool_choice") ? reader.At("tool_choice") : Json("auto")},
                     {"tools", echoed_tools},

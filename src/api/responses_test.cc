@@ -294,7 +294,7 @@ TEST(Responses, ReasoningEffortReachesTheTemplate) {
 
 TEST(Responses, MistakesAreNamed) {
   const ToyApi api;
-  const char* const no_state = "not supported: this server keeps no conversation state";
+  const char* const no_state = "not supported: this server keeps no such state";
   struct Case {
     const char* patch;  // merged into a good request
     const char* field;
@@ -325,7 +325,7 @@ TEST(Responses, MistakesAreNamed) {
       {R"({"input": [{"type": "function_call_output", "call_id": "c", "output": [{"type": "input_file"}]}]})",
        "input[0].output[0].type", "text only"},
       {R"({"instructions": 1})", "instructions", "string"},
-      {R"({"previous_response_id": "resp_1"})", "previous_response_id", no_state},
+      {R"({"previous_response_id": "resp_1"})", "previous_response_id", "does not remember"},
       {R"({"conversation": "conv_1"})", "conversation", no_state},
       {R"({"background": true})", "background", no_state},
       {R"({"tools": {}})", "tools", "list"},

@@ -60,10 +60,20 @@ bool EmitSlot(const SavedSlot& slot, uint64_t fingerprint, const std::function<b
   return sink(BytesOf(&hash, 1));
 }
 
+// Restoring one would make texts depend on which program has read the prompt.
+bool IsOfLlamaServer(const Header& header) {
+  constexpr std::string_view kLlamaMagic = "qsgg";  // LLAMA_STATE_SEQ_MAGIC
+  return std::string_view(header.magic, kLlamaMagic.size()) == kLlamaMagic;
+}
+
 // Whether a file of `file_bytes` bytes in all may begin with `header`. After this, its sizes can be relied on.
 Status CheckHeader(const Header& header, uint64_t file_bytes, uint64_t fingerprint) {
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
-    return InvalidArgument("this is not a slot file", "filename");
+    return InvalidArgument(IsOfLlamaServer(header)
+                               ? "this is a slot file of llama-server, whose numbers differ in their last bits from "
+                                 "those that this server computes; send the prompt again and save it here"
+                               : "this is not a slot file",
+                           "filename");
   }
   if (header.version != kVersion) {
     return InvalidArgument(fmt::format("the slot file has version {}, this server reads {}", header.version, kVersion),

@@ -123,6 +123,9 @@ TEST_F(SlotFileOnDiskTest, MissingAndStrangeFiles) {
   EXPECT_EQ(ReadSlotFile(directory / "pipe", kFingerprint).status().code(), StatusCode::kInvalidArgument);
   std::ofstream(directory / "empty").close();
   EXPECT_EQ(ReadSlotFile(directory / "empty", kFingerprint).status().code(), StatusCode::kInvalidArgument);
+  std::ofstream(directory / "other") << "qsgg" << std::string(100, 'x');
+  const Status of_llama_server = ReadSlotFile(directory / "other", kFingerprint).status();
+  EXPECT_NE(of_llama_server.message().find("llama-server"), std::string::npos);
   std::ofstream(directory / "text") << std::string(100, 'x');
   EXPECT_EQ(ReadSlotFile(directory / "text", kFingerprint).status().code(), StatusCode::kInvalidArgument);
 }

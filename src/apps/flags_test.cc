@@ -105,20 +105,20 @@ TEST(ServeFlagsTest, AFlagIsNeverReadAsALetterWithAValue) {
   EXPECT_EQ(Parsed({"-sps", "0.5"}).options.seed, -1);
   EXPECT_EQ(Parsed({"-hf", "user/model"}).options.download.repo, "user/model");
   EXPECT_FALSE(Parsed({"-hf", "user/model"}).flags.help_wanted());
-  EXPECT_TRUE(Refusal({"-cram", "100"}).starts_with("-cram is refused: ")) << Refusal({"-cram", "100"});
+  EXPECT_EQ(Parsed({"-cram", "100"}).options.cache_mib, 100);
   EXPECT_TRUE(Refusal({"-mm", "x.gguf"}).starts_with("-mm is refused: "));
   EXPECT_TRUE(Refusal({"-ag"}).starts_with("-ag is refused: "));
   EXPECT_TRUE(Refusal({"-c4096"}).starts_with("'-c4096' is not a flag"));
 }
 
 TEST(ServeFlagsTest, FlagsThatChangeNothingAreNoted) {
-  const Parsed parsed({"--jinja", "-c", "64", "-sps", "0.5", "--mirostat", "0", "--no-warmup", "--metrics"});
+  const Parsed parsed({"--jinja", "-c", "64", "-sps", "0.5", "--cache-reuse", "0", "--no-warmup", "--metrics"});
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
   EXPECT_EQ(parsed.options.context.context_tokens, 64);
   ASSERT_EQ(parsed.flags.notes().size(), 5u);
   EXPECT_EQ(parsed.flags.notes()[0], "--jinja changes nothing: templates are always Jinja");
-  EXPECT_EQ(parsed.flags.notes()[2], "--mirostat 0 changes nothing");
-  EXPECT_TRUE(Refusal({"--mirostat", "2"}).starts_with("--mirostat is refused: "));
+  EXPECT_EQ(parsed.flags.notes()[2], "--cache-reuse 0 changes nothing");
+  EXPECT_TRUE(Refusal({"--cache-reuse", "2"}).starts_with("--cache-reuse is refused: "));
   EXPECT_TRUE(
       Refusal({"--control-vector-layer-range", "1", "2"}).starts_with("--control-vector-layer-range is refused"));
   EXPECT_EQ(Refusal({"--keep"}), "--keep needs a value");

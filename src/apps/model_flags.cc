@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "api/reasoning_fields.h"
+
 namespace outrider {
 namespace {
 
@@ -66,6 +68,18 @@ void AddChatFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--reasoning-effort", o.chat.reasoning_effort,
             "the template's variable reasoning_effort, such as low or high");
   flags.SameAsDefault("default");
+  flags
+      .Add(
+          "--reasoning-format", o.chat.answer.format,
+          "where reasoning goes: deepseek = to reasoning_content; none = it stays in the content; deepseek-legacy = it "
+          "stays there in streams only; auto = deepseek")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kReasoningFormats), std::end(kReasoningFormats))));
+  flags
+      .Add("--reasoning-budget", o.chat.answer.budget,
+           "tokens that a model may think where the request does not say; 0 = none, -1 = no limit")
+      ->check(CLI::Range(-1, 1 << 30));
+  flags.Add("--reasoning-budget-message", o.chat.answer.budget_message,
+            "text that ends the thinking when its budget is used up");
   flags.OnOff(
       "--reasoning-preserve", "--no-reasoning-preserve", o.chat.preserve_reasoning,
       "the template's variable preserve_reasoning: earlier reasoning stays in the prompt, where the template can");

@@ -29,6 +29,10 @@ void AddSamplingFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--xtc-probability", s.xtc_probability, "chance of excluding the top choices; 0 = off")
       ->check(CLI::Range(0.0, 1.0));
   flags.Add("--xtc-threshold", s.xtc_threshold, "what counts as a top choice for XTC")->check(CLI::Range(0.0, 1.0));
+  flags.Add("--mirostat", s.mirostat, "1 or 2 = this version of Mirostat instead of all other samplers; 0 = off")
+      ->check(CLI::Range(0, 2));
+  flags.Add("--mirostat-ent", s.mirostat_tau, "Mirostat: target entropy, in bits")->check(CLI::Range(0.0, 100.0));
+  flags.Add("--mirostat-lr", s.mirostat_eta, "Mirostat: how fast it learns")->check(CLI::Range(0.0, 1.0));
   flags.Add("--repeat-last-n", s.repeat_last_n, "tokens the penalties look back; 0 = off, -1 = all")
       ->check(CLI::Range(-1, 1 << 30));
   flags.Add("--repeat-penalty", s.repeat_penalty, "penalty for repeated tokens; 1 = off")->check(CLI::PositiveNumber);

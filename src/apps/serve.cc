@@ -14,6 +14,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/response_memory.h"
 #include "apps/end_signals.h"
 #include "apps/fetch_models.h"
 #include "apps/model_chat.h"
@@ -191,6 +192,7 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
   api.ignore_eos = options.requests.ignore_eos;
   api.reuse_prefix = options.requests.reuse_prefix;
   api.verbose = options.log.verbose;
+  api.reasoning = options.chat.answer;
   api.batch = info.max_batch;
   api.suffix_first = options.suffix_first;
   api.rank_template = parts.target->model()->RankTemplate();
@@ -216,10 +218,21 @@ ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
           .quantisation = model.FileType()};
 }
 
+// Main memory for prompts beyond those of the slots.
+uint64_t CacheBytes(const ServeOptions& options) {
+  constexpr uint64_t kMib = 1 << 20, kDefaultMib = 8192;
+  if (options.cache_mib == -1) return std::numeric_limits<uint64_t>::max();
+  if (options.cache_mib >= 0) return static_cast<uint64_t>(options.cache_mib) * kMib;
+  const bool remote = !options.model.rpc_servers.empty();  // copies would go over the network
+  return remote ? 0 : std::min(kDefaultMib * kMib, TotalMemory() / 8);
+}
+
 // Listens and serves until signals have stopped the scheduler.
 Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, const HttpOptions& http,
                  LoadedParts& parts, EndSignals& signals) {
-  const ApiContext api = MakeApiContext(options, defaults, parts);
+  ResponseMemory responses(static_cast<uint64_t>(options.response_memory_mib * (1 << 20)));
+  ApiContext api = MakeApiContext(options, defaults, parts);
+  if (options.response_memory_mib > 0) api.responses = &responses;
   const ServerInfo info = MakeServerInfo(options, parts);
   Engine& engine = parts.target->engine();
   LlamaFilterFactory filters(parts.target->model(), engine.info().sequence_length);
@@ -227,6 +240,7 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   // A device reads 512 tokens in little more time than 128, and is slow whenever the shape of a step changes.
   const int slice = parts.target->model()->placement() == Placement::kDevice ? 512 : 128;
   scheduling.prompt_slice = options.prompt_slice > 0 ? options.prompt_slice : slice;
+  scheduling.cache_bytes = CacheBytes(options);
   if (options.request_seconds > 0) scheduling.max_request_time = Seconds(options.request_seconds);
   Scheduler scheduler(engine, parts.target->model()->tokenizer(), filters, scheduling,
                       parts.speculation->TakeSpeculator());
@@ -238,7 +252,7 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   scheduler.Start();
   std::future<void> serving = std::async(std::launch::async, [&server] { server.Serve(); });
   DrainOnSignals(signals, scheduler, options.drain_seconds);
-  LogInfo("listening on http://{}:{}", http.host, server.port());
+  LogInfo("listening on {}://{}:{}", http.tls ? "https" : "http", http.host, server.port());
   scheduler.WaitUntilStopped();
   StopServer(server, serving);
   signals.SetHandler(EndOnSignal);  // the old handler refers to the scheduler, which ends here
@@ -263,6 +277,10 @@ Status Serve(ServeOptions options) {
   if (!keys.ok()) return keys.status();
   if (Status status = CheckSpeculation(options); !status.ok()) return status;
   if (Status status = CheckSlotDirectory(options.http.slot_files.folder); !status.ok()) return status;
+  if (Status status = CheckChatTemplate(options.chat.source); !status.ok()) return status;
+  if (Status status = CheckPathPrefix(options.http.path_prefix); !status.ok()) return status;
+  auto tls = LoadTls(options);
+  if (!tls.ok()) return tls.status();
   auto defaults = MakeRequestDefaults(options);
   if (!defaults.ok()) return defaults.status();
   if (Status status = FetchModels(options); !status.ok()) return status;
@@ -277,6 +295,7 @@ Status Serve(ServeOptions options) {
 
   HttpOptions http = options.http;
   http.api_keys = ApiKeys(std::move(*keys));
+  http.tls = std::move(*tls);
   http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
   http.max_buffered_bytes = static_cast<size_t>(options.max_buffered_mib * (1 << 20));
   http.max_generations = MaxGenerations(options);

@@ -32,6 +32,34 @@ Result<std::vector<ApiKey>> CollectApiKeys(const ServeOptions& options) {
   return keys;
 }
 
+Result<std::shared_ptr<const Tls>> LoadTls(const ServeOptions& options) {
+  const std::string &key = options.tls_key_file, &certificate = options.tls_certificate_file;
+  if (key.empty() && certificate.empty()) return std::shared_ptr<const Tls>();
+  if (key.empty()) return InvalidArgument("--ssl-cert-file needs --ssl-key-file");
+  if (certificate.empty()) return InvalidArgument("--ssl-key-file needs --ssl-cert-file");
+  return Tls::Create(certificate, key);
+}
+
+Status CheckPathPrefix(const std::string& prefix) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./~";
+  const bool plain = prefix.find_first_not_of(kPlain) == prefix.npos;
+  if (prefix.empty() || (prefix.starts_with('/') && !prefix.ends_with('/') && plain)) return {};
+  return InvalidArgument(
+      fmt::format("--api-prefix '{}' must begin with a slash, not end with one, and have letters, "
+                  "digits, '-', '_', '.' and '~' only",
+                  prefix));
+}
+
+// Taken as Jinja, a name is a template that says nothing but itself.
+Status CheckChatTemplate(const std::string& source) {
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
+  if (source == "chatml" || source.find_first_not_of(kOfNames) != source.npos || source.empty()) return {};
+  return InvalidArgument(
+      fmt::format("--chat-template '{}' is the name of a template of llama.cpp without Jinja, or of a file; leave it "
+                  "out for the model's own template, or give a file with --chat-template-file",
+                  source));
+}
+
 Status CheckSlotDirectory(const std::string& path) {
   std::error_code error;
   if (path.empty() || std::filesystem::is_directory(path, error)) return {};

@@ -51,6 +51,30 @@ TEST(ServeChecksTest, OtherMachinesNeedAKeyUnlessItIsSaidThatTheyDoNot) {
   }
 }
 
+TEST(ServeChecksTest, TlsNeedsAKeyAndItsCertificate) {
+  ServeOptions options;
+  ASSERT_TRUE(LoadTls(options).ok());
+  EXPECT_EQ(*LoadTls(options), nullptr);
+  options.tls_key_file = "/nowhere/key.pem";
+  EXPECT_EQ(LoadTls(options).status().message(), "--ssl-key-file needs --ssl-cert-file");
+  options.tls_certificate_file = "/proc/self/cmdline";
+  EXPECT_TRUE(LoadTls(options).status().message().starts_with("--ssl-cert-file '/proc/self/cmdline' is not"));
+  options.tls_key_file = "";
+  EXPECT_EQ(LoadTls(options).status().message(), "--ssl-cert-file needs --ssl-key-file");
+}
+
+TEST(ServeChecksTest, APrefixOfPathsIsPlain) {
+  for (const char* good : {"", "/llm", "/v2/models/my-model"}) EXPECT_TRUE(CheckPathPrefix(good).ok()) << good;
+  for (const char* bad : {"llm", "/llm/", "/", "/a b", "/a?b", "/%41"}) EXPECT_FALSE(CheckPathPrefix(bad).ok()) << bad;
+}
+
+TEST(ServeChecksTest, ATemplateIsNotAName) {
+  for (const char* good : {"", "chatml", "{{ messages[0].content }}", "Just this text"}) {
+    EXPECT_TRUE(CheckChatTemplate(good).ok()) << good;
+  }
+  for (const char* bad : {"llama3", "command-r", "template.jinja"}) EXPECT_FALSE(CheckChatTemplate(bad).ok()) << bad;
+}
+
 TEST(ServeChecksTest, SlotsAreSavedInADirectoryThatExists) {
   EXPECT_TRUE(CheckSlotDirectory("").ok());
   EXPECT_TRUE(CheckSlotDirectory(testing::TempDir()).ok());

@@ -14,6 +14,12 @@ void AddSchedulerFlags(Flags& flags, ServeOptions& o) {
       .Add("--prompt-slice", o.prompt_slice,
            "prompt tokens decoded per step while others are generating; 0 = 128, or 512 on a device")
       ->check(CLI::Range(0, 1 << 20));
+  flags
+      .Add("-cram,--cache-ram", o.cache_mib,
+           "MiB of main memory for prompts whose slot another request took, so that they are not computed again; -1 = "
+           "no limit, 0 = none; default: 8192, but at most an eighth of the memory, and none with --rpc")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->default_str("");
   flags.Add("--request-seconds", o.request_seconds, "maximum time of a request, waiting included; 0 = no limit")
       ->check(CLI::NonNegativeNumber);
   flags.Add("--drain-seconds", o.drain_seconds, "how long running requests may go on after SIGTERM")
@@ -28,11 +34,14 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Server");
   flags.Add("--host", o.http.host, "address to listen on");
   flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
+  flags.Add("--api-prefix", o.http.path_prefix, "what all paths begin with, such as /llm");
   flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
   flags.Add("--admin-key", o.admin_keys, "likewise, for clients that may also save, restore and erase slots")
       ->delimiter(',');
   flags.Add("--api-key-file", o.api_key_file,
             "file with one key per line, plain or as sha256:HEX with a name and limits (docs/SECURITY.md)");
+  flags.Add("--ssl-key-file", o.tls_key_file, "private key in PEM; with --ssl-cert-file the server speaks https");
+  flags.Add("--ssl-cert-file", o.tls_certificate_file, "its certificate in PEM, followed by those of its issuers");
   flags.Switch("--insecure-no-auth", o.allow_no_keys, "listen beyond this machine without any key");
   flags
       .Add(
@@ -79,6 +88,12 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Switch("--show-paths", o.show_paths,
                "show whole paths of files in /props and in the log, not only their names");
   flags.Switch("--no-webui,--no-ui", o.http.page, "do not serve the page for people at /", false);
+  flags
+      .Add(
+          "--response-memory", o.response_memory_mib,
+          "MiB for answers of /v1/responses, so that requests can go on from them by previous_response_id; 0 = none is "
+          "remembered")
+      ->check(CLI::Range(0.0, 1048576.0));
   flags.Add("--slot-save-path", o.http.slot_files.folder, "directory for /slots/{id}?action=save and restore");
   flags.Add("--slot-save-files", o.http.slot_files.max_files, "maximum number of files in that directory")
       ->check(CLI::Range(0, 1000000));

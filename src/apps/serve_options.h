@@ -35,6 +35,7 @@ struct ChatFlags {
   std::string reasoning = "auto";  // on, off, auto: its variable enable_thinking
   std::string reasoning_effort;    // its variable of this name; "" = not set
   bool preserve_reasoning = true;  // its variable of this name
+  ReasoningDefaults answer;        // where reasoning goes in an answer, and how long it may be
 };
 
 // Models that are fetched first.
@@ -67,6 +68,8 @@ struct ServeOptions {
   ContextOptions context;
   SchedulerOptions scheduler;
   int prompt_slice = 0;  // 0 = as fits the model's place
+  static constexpr int kAutoCache = -2;
+  int cache_mib = kAutoCache;  // for prompts beyond those of the slots; -1 = no limit
   HttpOptions http;
   SamplingOptions sampling;
   SpeculationSettings speculation;
@@ -84,11 +87,13 @@ struct ServeOptions {
   std::vector<std::string> api_keys;
   std::vector<std::string> admin_keys;
   std::string api_key_file;
-  bool allow_no_keys = false;  // listen beyond loopback without a key
+  std::string tls_key_file, tls_certificate_file;  // both or none
+  bool allow_no_keys = false;                      // listen beyond loopback without a key
   bool embeddings = false;
   bool reranking = false;
   std::string pooling;
-  bool suffix_first = false;  // /infill: the suffix before the prefix
+  double response_memory_mib = 0;  // for responses that may be continued by their id; 0 = they are not remembered
+  bool suffix_first = false;       // /infill: the suffix before the prefix
   double max_body_mib = 8;
   double max_buffered_mib = 256;
   double slot_save_mib = 16384;

@@ -112,7 +112,7 @@ common_chat_templates_inputs ToCommon(const ChatInput& input) {
   inputs.json_schema = input.json_schema ? input.json_schema->text() : "";
   inputs.grammar = input.grammar;
   inputs.add_generation_prompt = input.add_generation_prompt;
-  inputs.reasoning_format = COMMON_REASONING_FORMAT_AUTO;
+  inputs.reasoning_format = input.extract_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
   for (const auto& [name, value] : input.template_arguments.items()) {
     inputs.chat_template_kwargs[name] = DumpJson(value);
     if (name == "enable_thinking") inputs.enable_thinking = value.get<bool>();
@@ -181,7 +181,21 @@ void SetAnswerFormat(const common_chat_params& params, const ChatInput& input, C
   if (params.grammar.empty()) prompt->grammar = input.grammar;
   for (const common_grammar_trigger& trigger : params.grammar_triggers) prompt->triggers.push_back(FromCommon(trigger));
   prompt->preserved = params.preserved_tokens;
-  prompt->parser = std::make_shared<LlamaChatParser>(params, CallsTools(input) || input.json_schema);
+  prompt->parser =
+      std::make_shared<LlamaChatParser>(params, CallsTools(input) || input.json_schema, input.extract_reasoning);
+}
+
+void SetThinking(const common_chat_params& params, ChatPrompt* prompt) {
+  prompt->thinking_start = params.thinking_start_tag;
+  if (prompt->thinking_start.empty()) return;
+  const size_t began = params.generation_prompt.rfind(prompt->thinking_start);
+  prompt->thinking = began != std::string::npos;
+  for (const std::string& end : params.thinking_end_tags) {
+    if (end.empty()) continue;
+    prompt->thinking_ends.push_back(end);
+    const size_t ended = params.generation_prompt.rfind(end);
+    if (ended != std::string::npos && ended > began) prompt->thinking = false;
+  }
 }
 
 // One thread at a time: templates may ask for the date, which llama-common takes from std::localtime's one buffer.
@@ -226,6 +240,7 @@ class LlamaChatTemplate : public ChatTemplate {
     ChatPrompt prompt;
     prompt.text = params.prompt;
     prompt.stop = params.additional_stops;
+    SetThinking(params, &prompt);
     SetAnswerFormat(params, input, &prompt);
     return prompt;
   }

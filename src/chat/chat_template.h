@@ -39,6 +39,9 @@ struct ChatInput {
   std::string grammar;                    // GBNF the answer must match; "" = free
   bool add_generation_prompt = true;
   Continuation continuation = Continuation::kAuto;
+  bool extract_reasoning = true;             // reasoning is told apart from the content
+  int reasoning_budget = -1;                 // tokens that the model may think; -1 = no limit
+  std::string reasoning_budget_message;      // what then ends its thinking, before the end itself
   Json template_arguments = Json::object();  // extra variables of the template ("chat_template_kwargs")
 };
 
@@ -90,6 +93,9 @@ struct ChatPrompt {
   std::vector<std::string> preserved;  // control tokens the parser needs to see in the text
   std::string grammar_prefill;         // end of the prompt that the grammar counts as generated
   std::vector<std::string> stop;       // additional stop strings of the template
+  std::string thinking_start;          // text with which the model begins to think; "" = not known to think
+  std::vector<std::string> thinking_ends;
+  bool thinking = false;  // the prompt ends while the model is thinking
   std::shared_ptr<const ChatParser> parser;
 };
 

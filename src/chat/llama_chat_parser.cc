@@ -105,8 +105,9 @@ void DropPrefix(const std::string& prefix, std::string* text) {
 
 }  // namespace
 
-LlamaChatParser::LlamaChatParser(const common_chat_params& params, bool structured) : params_(params) {
-  params_.reasoning_format = COMMON_REASONING_FORMAT_AUTO;
+LlamaChatParser::LlamaChatParser(const common_chat_params& params, bool structured, bool extract_reasoning)
+    : params_(params) {
+  params_.reasoning_format = extract_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
   params_.parse_tool_calls = structured;
   if (!params.parser.empty()) params_.parser.load(params.parser);
   try {
@@ -149,7 +150,9 @@ ChatMessage LlamaChatParser::ParseOrThrow(const std::string& text, bool partial)
 }
 
 bool LlamaChatParser::IsPlain(const common_chat_params& params, bool structured) const {
-  if (structured || params.supports_thinking || !params.thinking_start_tag.empty()) return false;
+  if (structured) return false;
+  const bool extracts = params_.reasoning_format != COMMON_REASONING_FORMAT_NONE;
+  if (extracts && (params.supports_thinking || !params.thinking_start_tag.empty())) return false;
   // Some formats wrap or trim even plain content; a text with everything they might touch shows it.
   const std::string probe = " \n<a>x</a> {\"b\": [1]} ```c``` \n";
   try {

@@ -12,8 +12,8 @@ namespace outrider {
 class LlamaChatParser : public ChatParser {
  public:
   // `structured`: the request has tools or a schema, so that the content is not simply the text. Throws what
-  // llama-common throws.
-  LlamaChatParser(const common_chat_params& params, bool structured);
+  // llama-common throws. Without `extract_reasoning` reasoning is part of the content.
+  LlamaChatParser(const common_chat_params& params, bool structured, bool extract_reasoning);
 
   ChatMessage Parse(const std::string& text, bool partial) const override;
   bool plain() const override { return plain_; }

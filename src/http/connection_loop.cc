@@ -57,17 +57,13 @@ std::string ErrorAnswer(int http_status, const std::string& body) {
       http_status, ReasonPhrase(http_status), body.size(), http_status == 503 ? "Retry-After: 1\r\n" : "", body);
 }
 
-void SendAtOnce(int socket, std::string_view bytes) {
-  [[maybe_unused]] const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 }  // namespace
 
 struct ConnectionLoop::Connection {
   enum class Phase { kReading, kAnswering, kClosing, kClosed };
 
-  Connection(int fd, Peer from, const RequestLimits& limits, TimePoint now)
-      : socket(fd),
+  Connection(std::unique_ptr<Wire> accepted, Peer from, const RequestLimits& limits, TimePoint now)
+      : wire(std::move(accepted)),
         peer(std::move(from)),
         reader(std::make_unique<RequestReader>(limits)),
         since(now),
@@ -75,7 +71,7 @@ struct ConnectionLoop::Connection {
 
   bool IsRead() const { return phase == Phase::kReading || phase == Phase::kClosing; }  // by the loop
 
-  int socket;
+  std::unique_ptr<Wire> wire;  // null when it is closed
   const Peer peer;
   Phase phase = Phase::kReading;
   std::unique_ptr<RequestReader> reader;
@@ -86,8 +82,13 @@ struct ConnectionLoop::Connection {
   TimePoint last_byte;
 };
 
-ConnectionLoop::ConnectionLoop(const ConnectionLimits& limits, ConnectionHandlers handlers)
-    : limits_(limits), handlers_(std::move(handlers)), workers_(limits.workers), probe_workers_(limits.probe_workers) {
+ConnectionLoop::ConnectionLoop(const ConnectionLimits& limits, ConnectionHandlers handlers,
+                               std::shared_ptr<const Tls> tls)
+    : limits_(limits),
+      handlers_(std::move(handlers)),
+      tls_(std::move(tls)),
+      workers_(limits.workers),
+      probe_workers_(limits.probe_workers) {
   if (pipe(wake_) != 0) {
     LogError("no pipe for the server's loop: {}", std::strerror(errno));
     return;
@@ -142,7 +143,7 @@ void ConnectionLoop::Run(int listening_socket) {
       if (connection->IsRead()) EndOverdue(*connection, now);
       if (!connection->IsRead()) continue;
       next = std::min(next, DeadlineOf(*connection));
-      polled.push_back({connection->socket, POLLIN, 0});
+      polled.push_back({connection->wire->socket(), connection->wire->awaited(), 0});
       of_polled.push_back(connection.get());
     }
     connections_.remove_if([](const auto& c) { return c->phase == Connection::Phase::kClosed; });
@@ -168,7 +169,7 @@ void ConnectionLoop::Run(int listening_socket) {
   }
 
   for (const auto& connection : connections_) {
-    if (connection->phase == Connection::Phase::kAnswering) shutdown(connection->socket, SHUT_RDWR);
+    if (connection->phase == Connection::Phase::kAnswering) shutdown(connection->wire->socket(), SHUT_RDWR);
   }
   workers_.Join();
   probe_workers_.Join();
@@ -190,14 +191,13 @@ void ConnectionLoop::Accept(int listening_socket) {
     const int yes = 1;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     try {
-      Add(socket, PeerOf(from));
-    } catch (const std::bad_alloc&) {
-      close(socket);
+      if (auto wire = tls_ ? tls_->Accept(socket) : std::make_unique<Wire>(socket)) Add(std::move(wire), PeerOf(from));
+    } catch (const std::bad_alloc&) {  // costs this connection, not the server
     }
   }
 }
 
-void ConnectionLoop::Add(int socket, Peer peer) {
+void ConnectionLoop::Add(std::unique_ptr<Wire> wire, Peer peer) {
   const auto mine = per_peer_.find(peer.group);
   const char* limit = nullptr;
   if (mine != per_peer_.end() && mine->second >= limits_.connections_per_peer && !MakeRoom(&peer.group)) {
@@ -207,12 +207,10 @@ void ConnectionLoop::Add(int socket, Peer peer) {
     limit = "the server has too many connections (--max-connections)";
   }
   if (limit != nullptr) {
-    SendAtOnce(socket, ErrorAnswer(503, handlers_.refused({}, peer, 503, Unavailable(limit))));
-    shutdown(socket, SHUT_WR);
-    close(socket);
-    return;
+    wire->Write(ErrorAnswer(503, handlers_.refused({}, peer, 503, Unavailable(limit))));
+    return wire->EndWriting();
   }
-  connections_.push_back(std::make_unique<Connection>(socket, std::move(peer), limits_.request, Now()));
+  connections_.push_back(std::make_unique<Connection>(std::move(wire), std::move(peer), limits_.request, Now()));
   ++per_peer_[connections_.back()->peer.group];
   ++open_;
 }
@@ -242,7 +240,7 @@ bool ConnectionLoop::MakeRoom(const std::string* group) {
 void ConnectionLoop::Read(Connection& connection) {
   char buffer[kReadBytes];
   if (!connection.IsRead()) return;  // another one's bytes have cost it its place since poll
-  const ssize_t count = recv(connection.socket, buffer, sizeof buffer, 0);
+  const ssize_t count = connection.wire->Read(buffer, sizeof buffer);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (count <= 0) return Close(connection);
   if (connection.phase == Connection::Phase::kClosing) return;  // read only to be dropped
@@ -287,7 +285,7 @@ void ConnectionLoop::BeginBody(Connection& connection, bool more_is_here) {
   RequestReader& reader = *connection.reader;
   connection.since = connection.last_byte;
   if (!handlers_.wants_body(reader.head())) return reader.SkipBody();
-  if (reader.expects_continue() && !more_is_here) SendAtOnce(connection.socket, "HTTP/1.1 100 Continue\r\n\r\n");
+  if (reader.expects_continue() && !more_is_here) connection.wire->Write("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
 void ConnectionLoop::Count(Connection& connection) {
@@ -317,7 +315,7 @@ void ConnectionLoop::Dispatch(Connection& connection) {
   (probe ? probe_workers_ : workers_).Add([this, &connection, &reader, close, probe] {
     bool keep = false;
     try {
-      keep = handlers_.answer({connection.socket, reader, connection.peer, close, probe}) && !close;
+      keep = handlers_.answer({*connection.wire, reader, connection.peer, close, probe}) && !close;
     } catch (const std::exception& error) {
       LogError("a request could not be answered: {}", error.what());
     }
@@ -348,12 +346,13 @@ void ConnectionLoop::TakeBack() {
     } else if (!next.empty()) {
       Feed(*connection, next);
     }
+    if (connection->IsRead() && connection->wire->HasMore()) Read(*connection);
   }
 }
 
 void ConnectionLoop::Refuse(Connection& connection, int http_status, const Status& why) {
-  SendAtOnce(connection.socket,
-             ErrorAnswer(http_status, handlers_.refused(connection.reader->head(), connection.peer, http_status, why)));
+  connection.wire->Write(
+      ErrorAnswer(http_status, handlers_.refused(connection.reader->head(), connection.peer, http_status, why)));
   BeginClosing(connection);
 }
 
@@ -362,13 +361,13 @@ void ConnectionLoop::BeginClosing(Connection& connection) {
   connection.since = Now();
   connection.reader = std::make_unique<RequestReader>(limits_.request);
   Count(connection);
-  shutdown(connection.socket, SHUT_WR);
+  connection.wire->EndWriting();
 }
 
 void ConnectionLoop::Close(Connection& connection) {
   if (connection.phase == Connection::Phase::kClosed) return;
   connection.phase = Connection::Phase::kClosed;
-  close(connection.socket);
+  connection.wire.reset();
   buffered_bytes_ -= std::exchange(connection.counted_bytes, 0);
   --open_;
   const auto of_peer = per_peer_.find(connection.peer.group);

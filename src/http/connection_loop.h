@@ -29,6 +29,8 @@
 #include "base/status.h"
 #include "http/peer.h"
 #include "http/request_reader.h"
+#include "http/tls.h"
+#include "http/wire.h"
 #include "http/worker_pool.h"
 
 namespace outrider {
@@ -49,7 +51,7 @@ struct ConnectionLimits {
 
 // A complete request, for the worker that answers it.
 struct Exchange {
-  int socket;  // non-blocking; the loop closes it
+  Wire& wire;
   const RequestReader& request;
   const Peer& peer;
   bool close;  // the answer must say that the connection ends
@@ -68,7 +70,8 @@ struct ConnectionHandlers {
 
 class ConnectionLoop {
  public:
-  ConnectionLoop(const ConnectionLimits& limits, ConnectionHandlers handlers);
+  // `tls`: null = connections are not encrypted.
+  ConnectionLoop(const ConnectionLimits& limits, ConnectionHandlers handlers, std::shared_ptr<const Tls> tls = nullptr);
   ~ConnectionLoop();
 
   // `listening_socket` must be bound and listening. Returns after Stop, when all connections are closed.
@@ -83,7 +86,7 @@ class ConnectionLoop {
   using Connections = std::list<std::unique_ptr<Connection>>;
 
   void Accept(int listening_socket);
-  void Add(int socket, Peer peer);
+  void Add(std::unique_ptr<Wire> wire, Peer peer);
   bool MakeRoom(const std::string* group);
   void Read(Connection& connection);
   void Feed(Connection& connection, std::string_view bytes);
@@ -101,6 +104,7 @@ class ConnectionLoop {
 
   const ConnectionLimits limits_;
   const ConnectionHandlers handlers_;
+  const std::shared_ptr<const Tls> tls_;
   int wake_[2] = {-1, -1};  // a pipe: workers and Stop write, the loop reads
 
   // Used only by the loop's thread.

@@ -78,7 +78,7 @@ class EchoServer {
     if (head.path() == "/throw") throw std::bad_alloc();
     const std::string text = std::string(head.method()) + " " + std::string(head.path()) + " " +
                              std::to_string(exchange.request.body().size()) + "\n";
-    send(exchange.socket, text.data(), text.size(), MSG_NOSIGNAL);
+    exchange.wire.Write(text);
     return head.path() != "/close";
   }
 

@@ -13,7 +13,7 @@ bool AllowOrigin(const std::string& allowed_origin, httplib::Response& response)
 void AnswerPreflight(const httplib::Request& request, httplib::Response& response) {
   const std::string asked = request.get_header_value("Access-Control-Request-Headers");
   response.status = 200;
-  response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  response.set_header("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
   response.set_header("Access-Control-Allow-Headers",
                       asked.empty() ? "Authorization, Content-Type, x-api-key, anthropic-version" : asked);
   response.set_header("Access-Control-Max-Age", "600");

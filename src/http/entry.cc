@@ -38,6 +38,12 @@ std::string OwnerOf(const ApiKeys& keys, const httplib::Request& request) {
   return key == nullptr ? "" : key->name;
 }
 
+std::string_view WithoutPrefix(std::string_view path, std::string_view prefix) {
+  if (!path.starts_with(prefix)) return "";
+  path.remove_prefix(prefix.size());
+  return path.starts_with('/') ? path : "";
+}
+
 bool IsOpenPath(std::string_view path) {
   return path == "/health" || path == "/v1/health";
 }

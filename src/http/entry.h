@@ -26,6 +26,9 @@ const ApiKey* KeyOf(const ApiKeys& keys, const Entry& entry);
 const ApiKey* KeyOf(const ApiKeys& keys, const httplib::Request& request);
 std::string OwnerOf(const ApiKeys& keys, const httplib::Request& request);  // the key's name; "" without one
 
+// What comes after `prefix`, from the slash on; "" if the path does not begin with it.
+std::string_view WithoutPrefix(std::string_view path, std::string_view prefix);
+
 bool IsOpenPath(std::string_view path);  // needs no key
 bool IsFreePath(std::string_view path);  // is not counted among the requests of a key
 

@@ -54,7 +54,7 @@ ssize_t ExchangeStream::read(char* to, size_t size) {
 }
 
 bool ExchangeStream::wait_writable() const {
-  pollfd polled{exchange_.socket, POLLOUT, 0};
+  pollfd polled{exchange_.wire.socket(), POLLOUT, 0};
   if (poll(&polled, 1, 0) > 0) return true;
   const auto earned = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(static_cast<double>(bytes_written_) / kMinBytesPerSecond));
@@ -67,15 +67,13 @@ bool ExchangeStream::wait_writable() const {
 }
 
 bool ExchangeStream::is_peer_alive() const {
-  char byte = 0;
-  const ssize_t count = recv(exchange_.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+  return exchange_.wire.PeerIsThere();
 }
 
 ssize_t ExchangeStream::write(const char* from, size_t size) {
   if (status_ == 0 && size > 12) std::from_chars(from + 9, from + 12, status_);  // "HTTP/1.1 200 OK"
   while (true) {
-    const ssize_t count = send(exchange_.socket, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = exchange_.wire.Write({from, size});
     if (count >= 0) {
       bytes_written_ += static_cast<size_t>(count);
       return count;

@@ -27,7 +27,7 @@ class ExchangeStream final : public httplib::Stream {
   ssize_t write(const char* from, size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
-  socket_t socket() const override { return exchange_.socket; }
+  socket_t socket() const override { return exchange_.wire.socket(); }
   time_t duration() const override { return 0; }
   const char* buffered_data(size_t& size) const override;
   void consume_buffered(size_t size) override;

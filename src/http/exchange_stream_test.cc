@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <thread>
 
@@ -14,13 +15,8 @@ namespace {
 using std::chrono::milliseconds;
 
 struct ExchangeStreamTest : testing::Test {
-  ExchangeStreamTest() {
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-    fcntl(sockets[0], F_SETFL, O_NONBLOCK);
-  }
-  ~ExchangeStreamTest() override {
-    for (const int socket : sockets) close(socket);
-  }
+  ExchangeStreamTest() { fcntl(sockets[0], F_SETFL, O_NONBLOCK); }
+  ~ExchangeStreamTest() override { close(sockets[1]); }
 
   void Ask(const std::string& bytes) {
     for (std::string_view rest = bytes; !rest.empty();) {
@@ -31,14 +27,21 @@ struct ExchangeStreamTest : testing::Test {
     ASSERT_EQ(reader.state(), RequestReader::State::kComplete);
   }
 
-  int sockets[2] = {};
+  static std::array<int, 2> Pair() {
+    std::array<int, 2> pair{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()), 0);
+    return pair;
+  }
+
+  const std::array<int, 2> sockets = Pair();
+  Wire wire{sockets[0]};
   RequestReader reader{{}};
   Peer peer;
 };
 
 TEST_F(ExchangeStreamTest, GivesTheRequestAndThenTheEnd) {
   Ask("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n");
-  const Exchange exchange{sockets[0], reader, peer, false, false};
+  const Exchange exchange{wire, reader, peer, false, false};
   ExchangeStream stream(exchange, milliseconds(10));
   std::string all;
   char buffer[7];
@@ -50,7 +53,7 @@ TEST_F(ExchangeStreamTest, GivesTheRequestAndThenTheEnd) {
 
 TEST_F(ExchangeStreamTest, RemembersTheStatus) {
   Ask("GET / HTTP/1.1\r\n\r\n");
-  const Exchange exchange{sockets[0], reader, peer, false, false};
+  const Exchange exchange{wire, reader, peer, false, false};
   ExchangeStream stream(exchange, milliseconds(10));
   EXPECT_EQ(stream.status(), 0);
   const std::string answer = "HTTP/1.1 404 Not Found\r\n\r\n";
@@ -62,7 +65,7 @@ TEST_F(ExchangeStreamTest, RemembersTheStatus) {
 
 TEST_F(ExchangeStreamTest, AClientThatReadsNothingIsGivenUp) {
   Ask("GET / HTTP/1.1\r\n\r\n");
-  const Exchange exchange{sockets[0], reader, peer, false, false};
+  const Exchange exchange{wire, reader, peer, false, false};
   ExchangeStream stream(exchange, milliseconds(50));
   const std::string block(1 << 20, 'x');
   const TimePoint start = Clock::Real().Now();
@@ -77,7 +80,7 @@ TEST_F(ExchangeStreamTest, AClientThatReadsInDripsIsGivenUp) {
   const int small = 2048;
   for (const int socket : sockets) setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
   Ask("GET / HTTP/1.1\r\n\r\n");
-  const Exchange exchange{sockets[0], reader, peer, false, false};
+  const Exchange exchange{wire, reader, peer, false, false};
   ExchangeStream stream(exchange, milliseconds(100));
   std::atomic<bool> given_up = false;
   std::thread drip([&] {
@@ -96,7 +99,7 @@ TEST_F(ExchangeStreamTest, AClientThatReadsInDripsIsGivenUp) {
 
 TEST_F(ExchangeStreamTest, KnowsWhetherTheClientIsThere) {
   Ask("GET / HTTP/1.1\r\n\r\n");
-  const Exchange exchange{sockets[0], reader, peer, false, false};
+  const Exchange exchange{wire, reader, peer, false, false};
   const ExchangeStream stream(exchange, milliseconds(10));
   EXPECT_TRUE(stream.is_peer_alive());
   ASSERT_EQ(send(sockets[1], "next", 4, 0), 4);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "http/entry.h"
 #include "http/exchange_stream.h"
 #include "http/listening_socket.h"
 
@@ -16,20 +17,24 @@ namespace {
 constexpr std::chrono::milliseconds kProbePatience{50};
 constexpr int kBacklog = 1024;
 
-bool IsProbe(const RequestHead& head) {
-  return head.path() == "/health" || head.path() == "/v1/health" || head.path() == "/metrics";
+bool IsProbe(std::string_view path) {
+  return path == "/health" || path == "/v1/health" || path == "/metrics";
 }
 
 }  // namespace
 
-GuardedServer::GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks)
+GuardedServer::GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks,
+                             std::shared_ptr<const Tls> tls, std::string path_prefix)
     : write_patience_(write_patience),
       hooks_(std::move(hooks)),
-      loop_(limits, {.wants_body = hooks_.wants_body,
-                     .is_probe = IsProbe,
-                     .refused = [this](const RequestHead& head, const Peer& peer, int http_status,
-                                       const Status& why) { return Refused(head, peer, http_status, why); },
-                     .answer = [this](const Exchange& exchange) { return Answer(exchange); }}) {
+      path_prefix_(std::move(path_prefix)),
+      loop_(limits,
+            {.wants_body = hooks_.wants_body,
+             .is_probe = [this](const RequestHead& head) { return IsProbe(WithoutPrefix(head.path(), path_prefix_)); },
+             .refused = [this](const RequestHead& head, const Peer& peer, int http_status,
+                               const Status& why) { return Refused(head, peer, http_status, why); },
+             .answer = [this](const Exchange& exchange) { return Answer(exchange); }},
+            std::move(tls)) {
   set_payload_max_length(limits.request.max_body_bytes);
   set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(limits.idle).count());
   set_keep_alive_max_count(static_cast<size_t>(limits.requests_per_connection));
@@ -62,8 +67,10 @@ bool GuardedServer::Answer(const Exchange& exchange) {
   bool closed = false;
   const bool ok = serve_guarded([&] {
     return process_request(stream, exchange.peer.address, exchange.peer.port, "", 0, exchange.close, closed,
-                           // The loop has told the client to go on, if it asked.
-                           [](httplib::Request& request) { request.headers.erase("Expect"); });
+                           [this](httplib::Request& request) {
+                             request.headers.erase("Expect");  // the loop has told the client to go on, if it asked
+                             request.path = std::string(WithoutPrefix(request.path, path_prefix_));
+                           });
   });
   hooks_.answered(
       {exchange.request.head(), exchange.peer, stream.status(), stream.bytes_written(), Clock::Real().Now() - start});

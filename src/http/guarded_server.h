@@ -8,6 +8,7 @@
 #include <cpp-httplib/httplib.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -36,10 +37,14 @@ class GuardedServer : private httplib::Server {
   };
 
   // `write_patience`: see ExchangeStream. GET /health, /v1/health and /metrics are answered by workers of their own.
-  GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks);
+  // `tls`: null = not encrypted. `path_prefix`: stands before the path of each route; a handler gets the path without
+  // it, and the hooks get the request as it came.
+  GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks,
+                std::shared_ptr<const Tls> tls = nullptr, std::string path_prefix = "");
   ~GuardedServer() override;
 
   // Of httplib: routes, and the handlers around them.
+  using httplib::Server::Delete;
   using httplib::Server::Get;
   using httplib::Server::Handler;
   using httplib::Server::HandlerResponse;
@@ -60,6 +65,7 @@ class GuardedServer : private httplib::Server {
 
   const Duration write_patience_;
   const Hooks hooks_;
+  const std::string path_prefix_;
   int port_ = 0;
   ConnectionLoop loop_;
 };

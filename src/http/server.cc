@@ -6,6 +6,7 @@
 #include <map>
 
 #include "api/embeddings.h"
+#include "api/response_memory.h"
 #include "base/log.h"
 #include "base/metrics_writer.h"
 #include "http/browser_guard.h"
@@ -69,10 +70,13 @@ struct HttpServer::Impl {
         lane(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.body_seconds))),
         endpoints(options, services, key_limiter, lane),
         server(LimitsOf(options), std::chrono::seconds(options.timeout_seconds),
-               {.wants_body = [this](const RequestHead& head) { return !Check(EntryOf(head)); },
-                .error_body = [](const RequestHead& head,
-                                 const Status& why) { return DumpJson(ErrorJson(head.path(), why)) + "\n"; },
-                .answered = [this](const AnsweredRequest& request) { Audit(request); }}) {
+               {.wants_body = [this](const RequestHead& head) { return !Check(RoutedEntryOf(head)); },
+                .error_body =
+                    [this](const RequestHead& head, const Status& why) {
+                      return DumpJson(ErrorJson(RoutedEntryOf(head).path, why)) + "\n";
+                    },
+                .answered = [this](const AnsweredRequest& request) { Audit(request); }},
+               options.tls, options.path_prefix) {
     AddGuards();
     AddRoutes();
   }
@@ -85,6 +89,18 @@ struct HttpServer::Impl {
   void Post(const std::string& path, GuardedServer::Handler handler) {
     methods.emplace(path, "POST");
     server.Post(path, std::move(handler));
+  }
+
+  void AddResponseRoutes() {
+    const char* path = "/v1/responses/:id";
+    const auto answer_with = [this](auto find) {
+      return [this, find](const Request& request, Response& response) {
+        const std::string owner = OwnerOf(options.api_keys, request);
+        SendResult(request, response, find(services.api, owner, request.path_params.at("id")));
+      };
+    };
+    Get(path, answer_with(StoredResponse));
+    server.Delete(path, answer_with(DeleteStoredResponse));
   }
 
   void PostGenerate(const std::string& path, ParseRequest parse) { Post(path, endpoints.Generating(parse)); }
@@ -122,6 +138,7 @@ struct HttpServer::Impl {
     PostEmbeddings("/v1/embeddings", ParseEmbeddings);
     for (const char* path : {"/embeddings", "/embedding"}) PostEmbeddings(path, ParseLlamaEmbeddings);
     for (const char* path : {"/v1/rerank", "/v1/reranking", "/rerank", "/reranking"}) PostEmbeddings(path, ParseRerank);
+    AddResponseRoutes();
     Post("/slots/:id", [this](const Request& request, Response& response) {
       if (const ApiKey* key = KeyOf(options.api_keys, request);
           options.api_keys.required() && (key == nullptr || !key->admin)) {
@@ -132,6 +149,13 @@ struct HttpServer::Impl {
       const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
       SendResult(request, response, slot_actions.Act(id, action, request.body, OwnerOf(options.api_keys, request)));
     });
+  }
+
+  // With the path that a route has.
+  Entry RoutedEntryOf(const RequestHead& head) const {
+    Entry entry = EntryOf(head);
+    entry.path = WithoutPrefix(entry.path, options.path_prefix);
+    return entry;
   }
 
   // Whether the request is refused because of who sends it. One rule, asked before the body is read and again, for the
@@ -169,14 +193,14 @@ struct HttpServer::Impl {
   void Audit(const AnsweredRequest& request) {
     constexpr size_t kMuch = 1 << 20;
     if (request.bytes_written > kMuch) lane.GiveMemoryBack();
-    const bool audited = options.api_keys.required() && !IsFreePath(request.head.path());
+    const Entry entry = RoutedEntryOf(request.head);
+    const bool audited = options.api_keys.required() && !IsFreePath(entry.path);
     if (!LogEnabled(audited ? LogLevel::kInfo : LogLevel::kDebug)) return;
-    const Entry entry = EntryOf(request.head);
     const ApiKey* key = KeyOf(options.api_keys, entry);
     constexpr size_t kMaxPath = 100;
     const std::string line =
         fmt::format("{} {} {} by {} from {}, {} bytes in {:.0f} ms", entry.source.method.substr(0, kMaxPath),
-                    entry.path.substr(0, kMaxPath), request.http_status, key == nullptr ? "nobody" : key->name,
+                    request.head.path().substr(0, kMaxPath), request.http_status, key == nullptr ? "nobody" : key->name,
                     request.peer.address, request.bytes_written, Milliseconds(request.duration));
     LogLine(audited ? LogLevel::kInfo : LogLevel::kDebug, line);
   }
@@ -196,9 +220,10 @@ struct HttpServer::Impl {
           return SendError(request, response, InvalidArgument(fmt::format("{} takes {}", request.path, known->second)),
                            405);
         }
-        return SendError(
-            request, response,
-            NotFound(fmt::format("{} {} does not exist; GET / lists what does", request.method, request.path)));
+        const std::string asked = request.target.substr(0, request.target.find('?'));
+        return SendError(request, response,
+                         NotFound(fmt::format("{} {} does not exist; GET {}/ lists what does", request.method, asked,
+                                              options.path_prefix)));
       }
       const std::string message =
           status == 413 ? fmt::format("the body is larger than {} bytes (--max-body)", options.max_body_bytes)

@@ -23,6 +23,7 @@
 #include "engine/embedder.h"
 #include "http/auth.h"
 #include "http/slots.h"
+#include "http/tls.h"
 #include "scheduler/scheduler.h"
 
 namespace outrider {
@@ -33,6 +34,8 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                         // 0 = any free one
   ApiKeys api_keys;                        // none = no key is needed
+  std::string path_prefix;                 // "/llm": of all paths; "" = none
+  std::shared_ptr<const Tls> tls;          // null = not encrypted
   std::vector<std::string> allowed_hosts;  // names of this server in the header Host, beside its address and localhost
   std::vector<std::string> cors_origins;   // pages that may call; "*" = any
   size_t max_body_bytes = 8 << 20;

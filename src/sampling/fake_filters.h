@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sampling/filter.h"
+#include "sampling/reasoning_budget.h"
 
 namespace outrider {
 
@@ -53,6 +54,10 @@ class FakeFilterFactory : public FilterFactory {
   std::unique_ptr<Filter> TopP(float) override { return nullptr; }
   std::unique_ptr<Filter> MinP(float) override { return nullptr; }
   std::unique_ptr<Filter> DynamicTemperature(float, float, float) override { return nullptr; }
+
+  std::unique_ptr<Filter> ReasoningBudget(const ReasoningOptions& options) override {
+    return std::make_unique<outrider::ReasoningBudget>(options, [](Token) { return "x"; });
+  }
 
   // `options.text` is the set of bytes that may be generated; "!" does not parse.
   Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) override {

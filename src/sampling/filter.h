@@ -46,6 +46,9 @@ class FilterFactory {
   // Divides the logits by a temperature that is the higher the less sure the model is.
   virtual std::unique_ptr<Filter> DynamicTemperature(float temperature, float range, float exponent) = 0;
 
+  // Ends the model's thinking when its budget is used up.
+  virtual std::unique_ptr<Filter> ReasoningBudget(const ReasoningOptions& options) = 0;
+
   // Forbidden candidates get a logit of minus infinity. kInvalidArgument if the grammar does not parse.
   virtual Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) = 0;
 };

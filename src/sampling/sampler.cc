@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sampling/gumbel.h"
+#include "sampling/mirostat.h"
 #include "sampling/xtc.h"
 
 namespace outrider {
@@ -45,14 +46,33 @@ float DrawTemperature(const SamplingOptions& options, SamplingStage last) {
 Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options, std::span<const Token> prompt,
                                                  FilterFactory& factory) {
   std::unique_ptr<Sampler> sampler(new Sampler(options));
+  if (!options.logit_bias.empty()) sampler->filters_.push_back(factory.LogitBias(options.logit_bias));
+  options.mirostat == 0 ? sampler->AddStages(factory) : sampler->AddMirostat();
+  for (Token token : prompt) {
+    for (auto& filter : sampler->filters_) filter->Accept(token);
+  }
+  if (options.reasoning.budget >= 0) {
+    // It comes first and leaves a single candidate, which no other filter can drop. It does not look at the prompt.
+    sampler->filters_.insert(sampler->filters_.begin(), factory.ReasoningBudget(options.reasoning));
+    if (sampler->filters_before_xtc_) ++*sampler->filters_before_xtc_;
+  }
+  if (!options.grammar.text.empty()) {
+    auto grammar = factory.Grammar(options.grammar);
+    if (!grammar.ok()) return grammar.status();
+    sampler->grammar_ = std::move(*grammar);
+  }
+  return sampler;
+}
+
+void Sampler::AddStages(FilterFactory& factory) {
+  const SamplingOptions& options = options_;
   const auto add = [&](std::unique_ptr<Filter> filter) {
-    if (filter) sampler->filters_.push_back(std::move(filter));
+    if (filter) filters_.push_back(std::move(filter));
   };
-  if (!options.logit_bias.empty()) add(factory.LogitBias(options.logit_bias));
   const auto last = options.stages.empty() ? SamplingStage::kXtc : options.stages.back();
-  sampler->temperature_ = DrawTemperature(options, last);
+  temperature_ = DrawTemperature(options, last);
   // These keep the best candidate, so they cannot change a greedy choice.
-  const bool greedy = sampler->greedy();
+  const bool greedy = this->greedy();
   for (const SamplingStage stage : options.stages) {
     switch (stage) {
       case SamplingStage::kPenalties:
@@ -79,7 +99,7 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options,
         if (!greedy && options.min_p > 0) add(factory.MinP(options.min_p));
         break;
       case SamplingStage::kXtc:
-        sampler->filters_before_xtc_ = sampler->filters_.size();
+        filters_before_xtc_ = filters_.size();
         break;
       case SamplingStage::kTemperature:
         if (options.dynatemp_range > 0) {
@@ -90,15 +110,16 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const SamplingOptions& options,
         break;
     }
   }
-  for (Token token : prompt) {
-    for (auto& filter : sampler->filters_) filter->Accept(token);
+}
+
+// As in llama.cpp, the temperature comes before it, and nothing else.
+void Sampler::AddMirostat() {
+  if (options_.temperature <= 0) {
+    temperature_ = 0;
+    return;
   }
-  if (!options.grammar.text.empty()) {
-    auto grammar = factory.Grammar(options.grammar);
-    if (!grammar.ok()) return grammar.status();
-    sampler->grammar_ = std::move(*grammar);
-  }
-  return sampler;
+  if (options_.temperature != 1) filters_.push_back(std::make_unique<Scale>(1.0f / options_.temperature));
+  filters_.push_back(std::make_unique<Mirostat>(options_.mirostat, options_.mirostat_tau, options_.mirostat_eta));
 }
 
 Token Sampler::Draw(std::span<const float> logits, Pos position) {

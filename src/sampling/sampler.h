@@ -1,9 +1,10 @@
 // Sampler: from a row of logits to a token, for one request.
 //
 // The logit bias comes first, then the stages in the order of the options (by default llama.cpp's: penalties, DRY,
-// top-n-sigma, top-k, typical-p, top-p, min-p, XTC, temperature), then the position-keyed draw of gumbel.h chooses.
-// Draw() has no lasting effect: the same logits and position give the same token until the next Accept(). So
-// verification draws the token of each row in turn and accepts it, and the text does not depend on what was drafted.
+// top-n-sigma, top-k, typical-p, top-p, min-p, XTC, temperature) or Mirostat instead of them, then the position-keyed
+// draw of gumbel.h chooses. Draw() has no lasting effect: the same logits and position give the same token until the
+// next Accept(). So verification draws the token of each row in turn and accepts it, and the text does not depend on
+// what was drafted.
 //
 // Belongs to one request; one thread at a time.
 #pragma once
@@ -44,6 +45,9 @@ class Sampler {
 
  private:
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
+
+  void AddStages(FilterFactory& factory);
+  void AddMirostat();
 
   Token DrawFiltered(std::span<const float> logits, Pos position, bool grammar_first);
 

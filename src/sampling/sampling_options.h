@@ -24,6 +24,15 @@ struct GrammarOptions {
   bool operator==(const GrammarOptions&) const = default;
 };
 
+// A limit on how long the model thinks: when it has drawn `budget` tokens since it began to, `closing` follows.
+struct ReasoningOptions {
+  int budget = -1;                       // -1 = no limit
+  std::vector<Token> start;              // how thinking begins
+  std::vector<std::vector<Token>> ends;  // and how it ends
+  std::vector<Token> closing;            // a message, if one was asked for, and an end
+  bool begun = false;                    // the prompt ends while the model is thinking
+};
+
 // What is done with the logits before a token is drawn, besides the logit bias, which comes first.
 enum class SamplingStage { kPenalties, kDry, kTopNSigma, kTopK, kTypicalP, kTopP, kMinP, kXtc, kTemperature };
 
@@ -52,6 +61,10 @@ struct SamplingOptions {
   float xtc_probability = 0.0f;  // chance of excluding the top choices; 0 = off
   float xtc_threshold = 0.1f;    // what counts as a top choice for XTC; above 0.5 = off
 
+  int mirostat = 0;  // 1, 2 = this version of Mirostat replaces all filters and the temperature's place; 0 = off
+  float mirostat_tau = 5.0f;  // its target: bits of surprise of a token
+  float mirostat_eta = 0.1f;  // how fast it learns
+
   int repeat_last_n = 64;          // tokens the penalties look back; 0 = off, -1 = the whole sequence
   float repeat_penalty = 1.0f;     // divides (positive) logits of repeated tokens; 1 = off
   float frequency_penalty = 0.0f;  // subtracted for each earlier occurrence
@@ -66,6 +79,7 @@ struct SamplingOptions {
   std::vector<SamplingStage> stages = kDefaultSamplingStages;  // in this order; those that are not named are left out
   std::vector<std::pair<Token, float>> logit_bias;             // added to the logits; -infinity bans a token
   GrammarOptions grammar;
+  ReasoningOptions reasoning;
 };
 
 }  // namespace outrider

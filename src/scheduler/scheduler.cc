@@ -24,7 +24,7 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
       speculator_(speculator ? std::move(speculator)
                              : std::make_unique<Speculator>(std::vector<std::unique_ptr<Drafter>>(), CostCurve(),
                                                             SpeculatorOptions(), engine, clock)),
-      slots_(engine),
+      slots_(engine, options.cache_bytes),
       step_(engine, options.prompt_slice),
       verifier_(engine, tokenizer, *speculator_, options.verify, clock),
       committer_(engine, tokenizer, *speculator_, slots_, outbox_, stats_, clock) {
@@ -234,6 +234,7 @@ void Scheduler::Isolate(const Status& error) {
 
 void Scheduler::PublishStatus() {
   stats_.running = slots_.busy();
+  stats_.cache_bytes = slots_.cache().bytes();
   stats_.drafters = speculator_->stats();
   stats_.speed_up = speculator_->speed_up();
   stats_.lookahead_steps = speculator_->lookahead_steps();

@@ -43,6 +43,7 @@ namespace outrider {
 struct SchedulerOptions {
   int max_queue = 64;                           // requests that may wait; one more is refused with kResourceExhausted
   int prompt_slice = 128;                       // prompt tokens decoded per step while other sequences are generating
+  uint64_t cache_bytes = 0;                     // main memory for prompts beyond those of the slots
   Duration max_request_time = Duration::max();  // bound on every request's deadline
   VerifyMode verify = VerifyMode::kMatch;       // how drafts are checked; kReject may change the text
 };

@@ -7,7 +7,10 @@
 
 namespace outrider {
 
-SlotPool::SlotPool(Engine& engine) : engine_(engine), sequences_(static_cast<size_t>(engine.info().n_sequences)) {
+SlotPool::SlotPool(Engine& engine, uint64_t cache_bytes)
+    : engine_(engine),
+      cache_(cache_bytes, engine.info().rollback != Rollback::kDropCells),
+      sequences_(static_cast<size_t>(engine.info().n_sequences)) {
   for (size_t i = 0; i < sequences_.size(); ++i) sequences_[i].id = static_cast<SeqId>(i);
 }
 
@@ -39,7 +42,12 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
   }
   if (best == nullptr) return nullptr;
 
-  const Pos kept = engine_.TruncateTo(best->id, best_prefix);
+  const auto find_copy = [&] {
+    return request.reuse_prefix ? cache_.Find(request.owner, request.prompt, best_prefix) : nullptr;
+  };
+  KeepCopy(*best, find_copy() == nullptr ? best_prefix : 0);
+  const SavedSlot* copy = find_copy();  // what was kept may have displaced it
+  const Pos kept = copy == nullptr ? engine_.TruncateTo(best->id, best_prefix) : RestoreCopy(best->id, *copy, request);
   best->tokens = request.prompt;
   best->owner = request.owner;
   best->prompt_length = static_cast<Pos>(request.prompt.size());
@@ -56,6 +64,23 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
   best->generation = std::move(pending.generation);
   best->sampler = std::move(pending.sampler);
   return best;
+}
+
+// Copies what an idle sequence holds before a request takes its place, of which it keeps `kept` tokens: if more is lost
+// than is kept, and no copy has it already.
+void SlotPool::KeepCopy(const Sequence& sequence, Pos kept) {
+  const size_t length = sequence.tokens.size();
+  if (!cache_.enabled() || length == 0 || 2 * static_cast<size_t>(kept) >= length) return;
+  if (cache_.Holds(sequence.owner, sequence.tokens)) return;
+  auto state = engine_.SaveSequence(sequence.id);
+  if (state.ok()) cache_.Keep(sequence.owner, {sequence.tokens, std::move(*state)});
+}
+
+// How many tokens of the prompt are then in memory.
+Pos SlotPool::RestoreCopy(SeqId slot, const SavedSlot& copy, const GenerationRequest& request) {
+  const size_t shared = std::min(CommonPrefix(copy.tokens, request.prompt), request.prompt.size() - 1);
+  const Status restored = engine_.RestoreSequence(slot, copy.state, static_cast<Pos>(copy.tokens.size()));
+  return engine_.TruncateTo(slot, restored.ok() ? static_cast<Pos>(shared) : 0);
 }
 
 void SlotPool::End(Sequence& sequence, TimePoint now) {

@@ -1,8 +1,9 @@
 // SlotPool: the sequences (slots) of the engine's memory, busy and idle.
 //
 // A finished sequence keeps its memory. A new request gets the idle sequence of its owner that shares the longest
-// prefix with its prompt, and continues from there; of the memory of other owners it uses nothing. Idle sequences can
-// be saved, restored and erased.
+// prefix with its prompt, and continues from there; of the memory of other owners it uses nothing. What a request would
+// displace is copied into the prompt cache, and restored from it when its conversation goes on. Idle sequences can be
+// saved, restored and erased.
 //
 // Belongs to the stepping thread.
 #pragma once
@@ -15,6 +16,7 @@
 #include "base/token.h"
 #include "engine/engine.h"
 #include "scheduler/generation.h"
+#include "scheduler/prompt_cache.h"
 #include "scheduler/sequence.h"
 #include "scheduler/stats.h"
 
@@ -22,10 +24,12 @@ namespace outrider {
 
 class SlotPool {
  public:
-  explicit SlotPool(Engine& engine);
+  // `cache_bytes`: main memory for prompts beyond those of the slots; 0 = none.
+  explicit SlotPool(Engine& engine, uint64_t cache_bytes = 0);
 
   std::vector<Sequence>& sequences() { return sequences_; }
   const std::vector<Sequence>& sequences() const { return sequences_; }
+  const PromptCache& cache() const { return cache_; }
   int busy() const;
 
   // Begins the request in the idle sequence with the most reusable tokens (among equals the least recently used one),
@@ -48,8 +52,11 @@ class SlotPool {
  private:
   Result<Sequence*> Idle(SeqId slot);
   Pos Reusable(const Sequence& sequence, const GenerationRequest& request) const;
+  void KeepCopy(const Sequence& sequence, Pos kept);
+  Pos RestoreCopy(SeqId slot, const SavedSlot& copy, const GenerationRequest& request);
 
   Engine& engine_;
+  PromptCache cache_;
   std::vector<Sequence> sequences_;
 };
 

@@ -28,6 +28,7 @@ struct SchedulerStats {
   uint64_t rows = 0;             // over all steps
   uint64_t busy_slots = 0;       // summed over all steps
   uint64_t longest = 0;          // tokens of the longest prompt with its answer
+  uint64_t cache_bytes = 0;      // of prompts that are kept beyond the slots, now
   int running = 0;               // now
   int queued = 0;                // now
   Histogram first_token_seconds{{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}};  // from submission

@@ -60,6 +60,7 @@ def stand_in_models(tmp_path_factory):
             self.model_draft = str(stand_ins.DRAFT)
         self.model_hf_repo = self.model_hf_file = None
         self.jinja = True  # --no-jinja is refused: templates are always Jinja
+        self.fa = None  # tests compare texts, which may depend on the batch with -fa off (docs/EXACTNESS.md)
         self.n_threads = self.n_threads or os.cpu_count()
         return start(self, timeout_seconds)
 

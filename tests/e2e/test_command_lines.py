@@ -24,7 +24,7 @@ COMMAND_LINES = [
     "--spec-type ngram-mod --spec-ngram-mod-n-match 24 --spec-draft-n-max 16 --spec-draft-n-min 2 --draft-p-min 0.5",
     "-md {model} -ngld 99 --draft-max 8 --draft-min 1 -ctkd f16 -ctvd f16 -td 2 -c 4096",
     "--dry-multiplier 0.8 --dry-base 1.75 --dry-sequence-breaker '\\n' --xtc-probability 0.1 --dynatemp-range 0.2 "
-    "--mirostat 0 --keep -1 --no-escape -r STOP --ignore_eos",
+    "--mirostat 2 --mirostat-ent 4 --mirostat-lr 0.2 -cram 100 --keep -1 --no-escape -r STOP --ignore_eos",
     "--grammar 'root ::= \"yes\" | \"no\"' --n-predict 16 --no-cache-prompt --no-slots -lv 3",
 ]
 
@@ -105,10 +105,13 @@ def test_log_file_and_notes(tmp_path):
         (("--lora", "x.gguf"), "--lora is refused: .*merge"),
         (("-mm", "x.gguf"), "-mm is refused: images"),
         (("-ag",), "-ag is refused"),
-        (("-cram", "4096"), "-cram is refused: .*slots"),
         (("--context-shift",), "--context-shift is refused: .*larger context"),
-        (("--mirostat", "2"), "--mirostat is refused"),
-        (("--ssl-key-file", "key.pem"), "TLS"),
+        (("--cache-reuse", "256"), "--cache-reuse is refused: .*prefixes"),
+        (("--ssl-key-file", "key.pem"), "--ssl-key-file needs --ssl-cert-file"),
+        (("--ssl-key-file", "/nowhere", "--ssl-cert-file", "/nowhere"), "--ssl-cert-file '/nowhere' is not a certificate"),
+        (("--reasoning-format", "loud"), "--reasoning-format"),
+        (("--reasoning-budget", "-2"), "--reasoning-budget"),
+        (("--api-prefix", "no-slash"), "--api-prefix 'no-slash'"),
         (("--nonsense",), "'--nonsense' is not a flag; outrider serve --help lists them"),
         (("-zzz",), "'-zzz' is not a flag"),
         (("-c4096",), "'-c4096' is not a flag"),

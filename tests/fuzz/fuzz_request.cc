@@ -10,6 +10,7 @@
 #include "api/info.h"
 #include "api/input_tokens.h"
 #include "api/protocol.h"
+#include "api/response_memory.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "engine/fake_tokenizer.h"
@@ -70,9 +71,26 @@ constexpr Choice kChoices[] = {{ParseChatCompletion},
                                {nullptr, Embeddings<EmbeddingKind::kTokens, ParseLlamaEmbeddings>},
                                {nullptr, Embeddings<EmbeddingKind::kRank, ParseRerank>}};
 
+// ChatML with thoughts before what is said.
+constexpr const char* kThinking =
+    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}"
+    "{%- if message.role == 'assistant' and message.reasoning_content %}"
+    "{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}"
+    "{{- message.content + '<|im_end|>\\n' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
+
+bool Remember(ResponseMemory* responses) {
+  responses->Keep("owner", {Json::parse(R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])"),
+                            {{"id", "resp_1"}}});
+  return responses->Find("owner", "resp_1", "").ok();
+}
+
 const ApiContext& Context() {
   static const Tokens tokenizer;
-  static const std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create("", "<bos>", "<eos>"));
+  static const std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create(kThinking, "<bos>", "<eos>"));
+  static ResponseMemory responses(1 << 20);
+  static const bool remembered = Remember(&responses);
+  Require(remembered, "there is something to go on from");
   static const ApiContext context{.tokenizer = tokenizer,
                                   .chat = *chat,
                                   .model_name = "fuzz",
@@ -80,12 +98,14 @@ const ApiContext& Context() {
                                   .sequence_length = 4096,
                                   .n_slots = 2,
                                   .sampling = {},
-                                  .max_tokens = -1};
+                                  .max_tokens = -1,
+                                  .responses = &responses};
   return context;
 }
 
 void CheckRefusal(const Status& status) {
-  Require(HttpStatus(status.code()) == 400 || status.code() == StatusCode::kUnsupported,
+  const bool forgotten = status.code() == StatusCode::kNotFound && status.field() == "previous_response_id";
+  Require(HttpStatus(status.code()) == 400 || status.code() == StatusCode::kUnsupported || forgotten,
           "a bad request is the client's error");
   Require(!status.message().empty(), "an error says what is wrong");
   Require(IsValidUtf8(DumpJson(OpenAiError(status))), "OpenAI's error is valid UTF-8");

@@ -10,6 +10,7 @@
 #include "engine/llama/backend.h"
 #include "sampling/gbnf_check.h"
 #include "sampling/logit_bias.h"
+#include "sampling/reasoning_budget.h"
 
 namespace outrider {
 namespace {
@@ -114,6 +115,11 @@ std::unique_ptr<Filter> LlamaFilterFactory::MinP(float p) {
 
 std::unique_ptr<Filter> LlamaFilterFactory::DynamicTemperature(float temperature, float range, float exponent) {
   return Wrap(llama_sampler_init_temp_ext(temperature, range, exponent));
+}
+
+std::unique_ptr<Filter> LlamaFilterFactory::ReasoningBudget(const ReasoningOptions& options) {
+  return std::make_unique<outrider::ReasoningBudget>(
+      options, [model = model_](Token token) { return model->tokenizer().Piece(token, /*show_special=*/true); });
 }
 
 Result<std::unique_ptr<Filter>> LlamaFilterFactory::Grammar(const GrammarOptions& options) {

@@ -25,6 +25,7 @@ class LlamaFilterFactory : public FilterFactory {
   std::unique_ptr<Filter> TopP(float p) override;
   std::unique_ptr<Filter> MinP(float p) override;
   std::unique_ptr<Filter> DynamicTemperature(float temperature, float range, float exponent) override;
+  std::unique_ptr<Filter> ReasoningBudget(const ReasoningOptions& options) override;
   Result<std::unique_ptr<Filter>> Grammar(const GrammarOptions& options) override;
 
  private:

@@ -1,0 +1,65 @@
+#include "scheduler/prompt_cache.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+// Restoring copies all of a state, also what is then cut off. Computing a token takes many times as long as copying
+// one, but not arbitrarily many times.
+constexpr size_t kMinGain = 4;  // 1 / the least part of a copy that must be of use
+
+}  // namespace
+
+// How many tokens of the prompt the copy saves. The last one is always decoded: the answer is drawn from its row.
+Pos PromptCache::Usable(const SavedSlot& copy, std::span<const Token> prompt) const {
+  if (prompt.empty()) return 0;
+  const size_t shared = CommonPrefix(copy.tokens, prompt.first(prompt.size() - 1));
+  return whole_only_ && shared < copy.tokens.size() ? 0 : static_cast<Pos>(shared);
+}
+
+// Whether `copy` can do all that one of `tokens` could. A running state cannot be cut, so there a longer one cannot.
+bool PromptCache::Replaces(const SavedSlot& copy, std::span<const Token> tokens) const {
+  const bool long_enough = whole_only_ ? copy.tokens.size() == tokens.size() : copy.tokens.size() >= tokens.size();
+  return long_enough && CommonPrefix(copy.tokens, tokens) == tokens.size();
+}
+
+const SavedSlot* PromptCache::Find(const std::string& owner, std::span<const Token> prompt, Pos already) {
+  auto best = copies_.entries().end();
+  Pos most = already;
+  for (auto place = copies_.entries().begin(); place != copies_.entries().end(); ++place) {
+    if (place->owner != owner) continue;
+    const Pos usable = Usable(place->item, prompt);
+    const size_t gain = static_cast<size_t>(std::max(0, usable - already));
+    if (usable <= most || gain * kMinGain < place->item.tokens.size()) continue;
+    best = place;
+    most = usable;
+  }
+  if (best == copies_.entries().end()) return nullptr;
+  copies_.MarkUsed(best);
+  return &best->item;
+}
+
+bool PromptCache::Holds(const std::string& owner, std::span<const Token> tokens) {
+  auto& entries = copies_.entries();
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
+    return entry.owner == owner && Replaces(entry.item, tokens);
+  });
+  if (found == entries.end()) return false;
+  copies_.MarkUsed(found);
+  return true;
+}
+
+void PromptCache::Keep(const std::string& owner, SavedSlot saved) {
+  for (auto place = copies_.entries().begin(); place != copies_.entries().end();) {
+    const auto next = std::next(place);
+    if (place->owner == owner && Replaces(saved, place->item.tokens)) copies_.Drop(place);
+    place = next;
+  }
+  const uint64_t bytes = saved.state.size() + saved.tokens.size() * sizeof(Token);
+  copies_.Add(owner, std::move(saved), bytes);
+}
+
+}  // namespace outrider
