@@ -271,6 +271,21 @@ EnsureClients() {
     Cached "$CLIENTS" "Installing more clients" "LangChain, LiteLLM and llm (90 MB) for the end-to-end tests" MakeVenv
 }
 
+# Sets DISTILL to a Python that has what tools/distill needs: the user's ($OUTRIDER_DISTILL_PYTHON), or one of ours. EnsureDistill cuda:
+# one that computes on NVIDIA GPUs.
+EnsureDistill() {
+  local REQUIREMENTS=$ROOT/tools/distill/requirements.txt size='jax, gguf and pytest (150 MB)' venv
+  if [[ -n ${OUTRIDER_DISTILL_PYTHON:-} ]]; then
+    DISTILL=$OUTRIDER_DISTILL_PYTHON
+    "$DISTILL" -c 'import gguf, jax' || Fail "OUTRIDER_DISTILL_PYTHON=$DISTILL must be a Python with the packages jax and gguf"
+    return
+  fi
+  if [[ ${1:-} == cuda ]]; then
+    REQUIREMENTS=$ROOT/tools/distill/requirements-cuda.txt size='jax with CUDA, and gguf (3 GB)'
+  fi
+  venv=$(VenvOf "$REQUIREMENTS") && Cached "$venv" "Installing Python packages" "$size for outrider distill" MakeVenv && DISTILL=$venv/bin/python
+}
+
 MakeNodeModules() {
   mkdir "$1/result" &&
     cp "$NODE_FOLDER"/package{,-lock}.json "$1/result" &&

@@ -13,6 +13,7 @@
 #include "apps/plan.h"
 #include "apps/serve.h"
 #include "apps/serve_flags.h"
+#include "apps/states.h"
 #include "apps/version.h"
 #include "download/model_download.h"
 #include "engine/llama/backend.h"
@@ -32,7 +33,8 @@ constexpr const char* kHelp =
     "  bench    compare speeds, with and without drafts, or of different servers\n"
     "  plan     predict the speed-up of drafting, from a few seconds of measuring\n"
     "  draft    draft for servers on other machines\n"
-    "  cert     make certificates for that\n\n"
+    "  cert     make certificates for that\n"
+    "  states   write down what a model computes for texts, for ./run distill\n\n"
     "outrider COMMAND --help lists the flags of a command; outrider --version prints the version.\n";
 
 int Fail(const std::string& sentence) {
@@ -89,6 +91,11 @@ int RunDraft(DraftOptions options) {
   return status.ok() ? 0 : Fail(status.message());
 }
 
+int RunStates(StatesOptions options) {
+  const Status status = ExportStates(options);
+  return status.ok() ? 0 : Fail(status.message());
+}
+
 struct CertOptions {
   std::string folder = "certificates";
   std::vector<std::string> hosts;
@@ -125,6 +132,9 @@ constexpr Command<PlanOptions> kPlan = {"plan", "Predicts the speed-up of drafti
 constexpr Command<DraftOptions> kDraft = {
     "draft", "Serves a draft model to Outriders on other machines (their --spec remote:HOST:PORT).", AddDraftFlags,
     RunDraft};
+constexpr Command<StatesOptions> kStates = {
+    "states", "Writes down what a model computes for each token of given texts, for ./run distill.", AddStatesFlags,
+    RunStates};
 constexpr Command<CertOptions> kCert = {"cert", "Makes certificates for a draft server and its clients.", AddCertFlags,
                                         RunCert};
 
@@ -166,6 +176,9 @@ int Main(int argc, const char* const* argv) {
   if (command == kPlan.name) return Run(kPlan, argc - 2, argv + 2);
   if (command == kDraft.name) return Run(kDraft, argc - 2, argv + 2);
   if (command == kCert.name) return Run(kCert, argc - 2, argv + 2);
+  if (command == kStates.name) return Run(kStates, argc - 2, argv + 2);
+  if (command == "distill")
+    return Fail("distill is started with ./run distill (docs/DISTILL.md), not with this program");
   if (command.empty() || command[0] == '-') return Run(kServe, argc - 1, argv + 1);
   return Fail("'" + command + "' is not a command; outrider --help lists them");
 }

@@ -6,6 +6,7 @@ Set by ./test, with defaults for a run by hand:
   OUTRIDER_MODELS_DIR      the two in-repo models (models/)
   OUTRIDER_DEFAULT_MODEL   the model ./run serves; the in-repo draft model stands in where it is missing
   OUTRIDER_CLIENTS_PYTHON  a Python with the packages of tests/e2e/clients/requirements.txt
+  OUTRIDER_DISTILL_PYTHON  a Python with the packages of tools/distill/requirements.txt
   OUTRIDER_TEST_SLOWDOWN   how much slower than a release build this one is (sanitizers); stretches every time limit
 """
 
