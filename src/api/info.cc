@@ -10,6 +10,10 @@ std::string SpecialText(Token token, const Tokenizer& tokenizer) {
   return token == kNoToken ? "" : tokenizer.Piece(token, /*show_special=*/true);
 }
 
+SlotStatus OnlyWhetherBusy(const SlotStatus& slot) {
+  return {.id = slot.id, .busy = slot.busy, .tokens_left = -1};
+}
+
 }  // namespace
 
 Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
@@ -73,9 +77,10 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
            {{"holds", info.exactness.empty()}, {"reason", info.exactness}, {"rests_on", info.exactness_rests_on}}}};
 }
 
-Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context) {
+Json SlotsJson(const std::vector<SlotStatus>& slots, const Viewer& viewer, const ApiContext& context) {
   Json list = Json::array();
-  for (const SlotStatus& slot : slots) {
+  for (const SlotStatus& any : slots) {
+    const SlotStatus slot = viewer.sees_all || any.owner == viewer.owner ? any : OnlyWhetherBusy(any);
     Json next_token = {{"has_next_token", slot.busy},
                        {"n_remain", slot.tokens_left},
                        {"n_decoded", slot.busy ? slot.generated_tokens : 0}};

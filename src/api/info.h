@@ -31,12 +31,21 @@ struct ServerInfo {
   std::string quantisation = {};                     // "Q4_1"
 };
 
-Json ModelsJson(const ApiContext& context, const ServerInfo& info);               // GET /v1/models
-Json PropsJson(const ApiContext& context, const ServerInfo& info);                // GET /props
-Json SlotsJson(const std::vector<SlotStatus>& slots, const ApiContext& context);  // GET /slots
-std::string MetricsText(const SchedulerStats& stats);                             // GET /metrics
-Result<Json> TokenizeJson(const Json& body, const ApiContext& context);           // POST /tokenize
-Result<Json> DetokenizeJson(const Json& body, const ApiContext& context);         // POST /detokenize
-Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context);      // POST /apply-template
+// Who asks what the slots are doing. Of slots that hold the text of another owner a viewer learns only whether they are
+// busy: how long a prompt is says something about it, too.
+struct Viewer {
+  std::string owner = {};  // as GenerationRequest::owner
+  bool sees_all = false;   // an administrator
+
+  auto operator<=>(const Viewer&) const = default;
+};
+
+Json ModelsJson(const ApiContext& context, const ServerInfo& info);  // GET /v1/models
+Json PropsJson(const ApiContext& context, const ServerInfo& info);   // GET /props
+Json SlotsJson(const std::vector<SlotStatus>& slots, const Viewer& viewer, const ApiContext& context);  // GET /slots
+std::string MetricsText(const SchedulerStats& stats);                                                   // GET /metrics
+Result<Json> TokenizeJson(const Json& body, const ApiContext& context);       // POST /tokenize
+Result<Json> DetokenizeJson(const Json& body, const ApiContext& context);     // POST /detokenize
+Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context);  // POST /apply-template
 
 }  // namespace outrider

@@ -91,8 +91,23 @@ TEST_F(InfoTest, SlotsHaveLlamaCppShape) {
     {"id": 2, "n_ctx": 512, "is_processing": false, "n_prompt_tokens": 0, "tokens_in_memory": 0,
      "next_token": [{"has_next_token": false, "n_remain": -1, "n_decoded": 0}]}
   ])");
-  EXPECT_EQ(SlotsJson({busy, idle}, context), expected);
-  EXPECT_EQ(SlotsJson({}, context), Json::array());
+  EXPECT_EQ(SlotsJson({busy, idle}, {}, context), expected);
+  EXPECT_EQ(SlotsJson({}, {}, context), Json::array());
+}
+
+TEST_F(InfoTest, OfTheSlotsOfOthersOnlyWhetherTheyAreBusyIsTold) {
+  const std::vector<SlotStatus> slots = {
+      {.id = 0, .busy = true, .tokens_in_memory = 30, .prompt_tokens = 20, .tokens_left = 89, .owner = "anna"},
+      {.id = 1, .tokens_in_memory = 30, .prompt_tokens = 20, .tokens_left = -1, .owner = "anna"},
+      {.id = 2, .tokens_in_memory = 7, .prompt_tokens = 5, .tokens_left = -1, .owner = "bert"}};
+  std::vector<SlotStatus> for_bert = slots;
+  for_bert[0] = {.id = 0, .busy = true, .tokens_left = -1};
+  for_bert[1] = {.id = 1, .tokens_left = -1};
+  const Viewer admin = {.owner = "boss", .sees_all = true};
+  EXPECT_EQ(SlotsJson(slots, {.owner = "bert"}, context), SlotsJson(for_bert, admin, context));
+  EXPECT_NE(SlotsJson(slots, {.owner = "bert"}, context), SlotsJson(slots, admin, context));
+  EXPECT_EQ(SlotsJson(slots, admin, context)[1]["tokens_in_memory"], 30);
+  EXPECT_EQ(SlotsJson(slots, {}, context)[2]["n_prompt_tokens"], 0) << "without a key is not everybody";
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ MemoryUse ReadMemoryUse() {
   return {resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))};
 }
 
-Json LiveJson(const LiveState& state, const ApiContext& context, const ServerInfo& info) {
+Json LiveJson(const LiveState& state, const Viewer& viewer, const ApiContext& context, const ServerInfo& info) {
   const StepCosts& costs = state.costs;
   Json curve = Json::array();
   for (const StepCost& cost : costs.curve) {
@@ -35,7 +35,7 @@ Json LiveJson(const LiveState& state, const ApiContext& context, const ServerInf
                        {"answer_seconds", Rounded(server.answer_seconds)}});
   }
   return {{"metrics", MetricsText(state.stats)},
-          {"slots", SlotsJson(state.slots, context)},
+          {"slots", SlotsJson(state.slots, viewer, context)},
           {"costs", {{"context", costs.context}, {"last_rows", costs.last_rows}, {"curve", std::move(curve)}}},
           {"draft_servers", std::move(servers)},
           {"memory", {{"resident", state.memory.resident_bytes}, {"model", info.model_bytes}}}};

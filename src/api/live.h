@@ -26,6 +26,6 @@ struct LiveState {
 };
 
 // {"metrics": "…", "slots": […], "costs": {…}, "draft_servers": […], "memory": {…}}
-Json LiveJson(const LiveState& state, const ApiContext& context, const ServerInfo& info);
+Json LiveJson(const LiveState& state, const Viewer& viewer, const ApiContext& context, const ServerInfo& info);
 
 }  // namespace outrider

@@ -19,7 +19,7 @@ TEST(LiveTest, TellsTheMetricsAsTheyAreAndTheRestAsJson) {
   state.memory = {5000};
   ServerInfo info;
   info.model_bytes = 1000;
-  const Json live = LiveJson(state, context.api, info);
+  const Json live = LiveJson(state, {}, context.api, info);
   EXPECT_EQ(live["metrics"], MetricsText(state.stats));
   EXPECT_EQ(live["slots"][0]["next_token"][0]["n_decoded"], 7);
   EXPECT_EQ(live["costs"], Json::parse(R"({"context": 300, "last_rows": 2,

@@ -21,6 +21,7 @@
 #include "apps/request_defaults.h"
 #include "apps/serve_checks.h"
 #include "apps/version.h"
+#include "base/address.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
@@ -252,7 +253,9 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   scheduler.Start();
   std::future<void> serving = std::async(std::launch::async, [&server] { server.Serve(); });
   DrainOnSignals(signals, scheduler, options.drain_seconds);
-  LogInfo("listening on {}://{}:{}", http.tls ? "https" : "http", http.host, server.port());
+  const bool ipv6 = http.host.find(':') != std::string::npos;
+  LogInfo("listening on {}://{}:{}", http.tls ? "https" : "http", ipv6 ? fmt::format("[{}]", http.host) : http.host,
+          server.port());
   scheduler.WaitUntilStopped();
   StopServer(server, serving);
   signals.SetHandler(EndOnSignal);  // the old handler refers to the scheduler, which ends here
@@ -296,6 +299,7 @@ Status Serve(ServeOptions options) {
   HttpOptions http = options.http;
   http.api_keys = ApiKeys(std::move(*keys));
   http.tls = std::move(*tls);
+  for (std::string& name : NamesOfThisMachine()) http.allowed_hosts.push_back(std::move(name));
   http.max_body_bytes = static_cast<size_t>(options.max_body_mib * (1 << 20));
   http.max_buffered_bytes = static_cast<size_t>(options.max_buffered_mib * (1 << 20));
   http.max_generations = MaxGenerations(options);

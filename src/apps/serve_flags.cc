@@ -44,10 +44,10 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--ssl-cert-file", o.tls_certificate_file, "its certificate in PEM, followed by those of its issuers");
   flags.Switch("--insecure-no-auth", o.allow_no_keys, "listen beyond this machine without any key");
   flags
-      .Add(
-          "--allowed-host", o.http.allowed_hosts,
-          "name by which clients call this server, beside localhost and IP addresses; requests to other names get 403; "
-          "* = any")
+      .Add("--allowed-host", o.http.allowed_hosts,
+           "name by which clients call this server, beside localhost, this machine's name and IP addresses; requests "
+           "to other names get 403; "
+           "* = any")
       ->delimiter(',');
   flags
       .Add("--cors-origin,--cors-origins", o.http.cors_origins,

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 
@@ -27,6 +28,13 @@ bool IsLoopback(std::string_view host) {
   if (host == "localhost" || host == "::1" || host == "[::1]") return true;
   in_addr address{};
   return host.starts_with("127.") && inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
+}
+
+std::vector<std::string> NamesOfThisMachine() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return {};
+  const std::string full = name, first = full.substr(0, full.find('.'));
+  return {full, first, first + ".local"};
 }
 
 }  // namespace outrider

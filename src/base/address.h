@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -18,5 +19,8 @@ Result<Address> ParseAddress(std::string_view text);
 
 // Whether only this machine reaches the host.
 bool IsLoopback(std::string_view host);
+
+// By which names other machines of a network call this one: its host name, and that with ".local" (mDNS).
+std::vector<std::string> NamesOfThisMachine();
 
 }  // namespace outrider

@@ -36,5 +36,13 @@ TEST(AddressTest, Loopback) {
     EXPECT_FALSE(IsLoopback(host));
 }
 
+TEST(AddressTest, ThisMachineHasAName) {
+  const std::vector<std::string> names = NamesOfThisMachine();
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_TRUE(names[0].starts_with(names[1])) << names[0];
+  EXPECT_EQ(names[1].find('.'), std::string::npos) << names[1];
+  EXPECT_EQ(names[2], names[1] + ".local");
+}
+
 }  // namespace
 }  // namespace outrider

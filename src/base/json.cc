@@ -60,6 +60,7 @@ class Builder {
       return Fail(
           fmt::format("an object in the request body has more than {} members (--max-members)", limits_.members));
     }
+    MakeRoom(&members);
     // Past ordered_map's own functions, which look for the key.
     members.Container::emplace_back(std::move(name), nullptr);
     return Spend(kValuesPerMember);
@@ -90,6 +91,17 @@ class Builder {
     *place = Json(std::forward<Value>(value));
     if (opens) open_.push_back(place);
     return true;
+  }
+
+  // A list of members that grows copies them with all that is below them, because their names are constant and cannot be
+  // moved. At each level of nesting that would be the whole text so far.
+  static void MakeRoom(Json::object_t* members) {
+    constexpr size_t kFirst = 4;
+    if (members->size() < members->capacity()) return;
+    Json::object_t roomy;
+    roomy.reserve(std::max(kFirst, 2 * members->size()));
+    for (auto& [name, value] : *members) roomy.Container::emplace_back(name, std::move(value));
+    *members = std::move(roomy);
   }
 
   bool Spend(size_t values) {
@@ -129,6 +141,7 @@ class Builder {
     }
     if (repeated.empty()) return;
     Json::object_t kept;
+    kept.reserve(members.size());
     for (size_t i = 0; i < members.size(); ++i) {
       if (!repeated[i]) kept.Container::emplace_back(members[i].first, std::move(members[i].second));
     }

@@ -100,9 +100,11 @@ std::optional<Refusal> BrowserGuard::Check(const RequestSource& source) const {
                                                      source.host, HostOf(source.host)))};
   }
   if (!MayCall(source)) {
-    return Refusal{403, PermissionDenied(fmt::format("pages of {} may not use this server; if they should, start the "
-                                                     "server with --cors-origin",
-                                                     source.origin.empty() ? "other sites" : source.origin))};
+    const bool named = !source.origin.empty();
+    return Refusal{403, PermissionDenied(fmt::format(
+                            "pages of {} may not use this server; if they should, start the server with --cors-origin "
+                            "{}, or, if this is its own page behind a proxy, let the proxy pass on the header Host",
+                            named ? source.origin : "other sites", named ? source.origin : "ORIGIN"))};
   }
   const bool from_browser = !source.origin.empty() || !source.fetch_site.empty();
   if (from_browser && source.has_body && MediaType(source.content_type) != "application/json") {

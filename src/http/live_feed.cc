@@ -12,15 +12,13 @@ std::shared_ptr<void> LiveFeed::Enter() {
           }};
 }
 
-std::string LiveFeed::Snapshot() {
+std::string LiveFeed::Snapshot(const Viewer& viewer) {
   const std::lock_guard lock(making_);
   const TimePoint now = clock_.Now();
-  if (!has_snapshot_ || now - made_ > kInterval / 2) {
-    snapshot_ = make_snapshot_();
-    made_ = now;
-    has_snapshot_ = true;
-  }
-  return snapshot_;
+  std::erase_if(latest_, [&](const auto& entry) { return now - entry.second.when > kInterval / 2; });
+  auto found = latest_.find(viewer);
+  if (found == latest_.end()) found = latest_.emplace(viewer, Made{now, make_snapshot_(viewer)}).first;
+  return found->second.snapshot;
 }
 
 bool LiveFeed::WaitForNext() {

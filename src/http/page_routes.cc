@@ -41,25 +41,26 @@ void SendFile(const PageFile& file, const Request& request, Response& response) 
 
 // A server-sent event with a snapshot, again and again, until the client goes away or the server stops. `place` is the
 // client's place among the watchers.
-void SendLive(LiveFeed& feed, std::shared_ptr<void> place, Response& response) {
+void SendLive(LiveFeed& feed, Viewer viewer, std::shared_ptr<void> place, Response& response) {
   response.set_header("Cache-Control", "no-cache");
   response.set_header("X-Accel-Buffering", "no");
-  response.set_chunked_content_provider(
-      "text/event-stream", [&feed, place = std::move(place), first = true](size_t, httplib::DataSink& sink) mutable {
-        if (!first && !feed.WaitForNext()) {
-          sink.done();
-          return true;
-        }
-        first = false;
-        const std::string event = "data: " + feed.Snapshot() + "\n\n";
-        return sink.is_writable() && sink.write(event.data(), event.size());
-      });
+  response.set_chunked_content_provider("text/event-stream",
+                                        [&feed, viewer = std::move(viewer), place = std::move(place), first = true](
+                                            size_t, httplib::DataSink& sink) mutable {
+                                          if (!first && !feed.WaitForNext()) {
+                                            sink.done();
+                                            return true;
+                                          }
+                                          first = false;
+                                          const std::string event = "data: " + feed.Snapshot(viewer) + "\n\n";
+                                          return sink.is_writable() && sink.write(event.data(), event.size());
+                                        });
 }
 
 }  // namespace
 
 PageRoutes::PageRoutes(bool enabled, Services services)
-    : enabled_(enabled), services_(services), live_([this] { return MakeSnapshot(); }) {
+    : enabled_(enabled), services_(services), live_([this](const Viewer& viewer) { return MakeSnapshot(viewer); }) {
   if (!enabled_) return;
   if (auto embedded = Page::Read(EmbeddedPage()); embedded.ok()) {
     page_ = std::move(*embedded);
@@ -68,7 +69,7 @@ PageRoutes::PageRoutes(bool enabled, Services services)
   }
 }
 
-std::string PageRoutes::MakeSnapshot() const {
+std::string PageRoutes::MakeSnapshot(const Viewer& viewer) const {
   Scheduler& scheduler = services_.scheduler;
   LiveState state;
   state.costs = scheduler.Costs();
@@ -76,10 +77,10 @@ std::string PageRoutes::MakeSnapshot() const {
   state.slots = scheduler.Slots();
   if (services_.draft_servers) state.draft_servers = services_.draft_servers();
   state.memory = ReadMemoryUse();
-  return DumpJson(LiveJson(state, services_.api, services_.info));
+  return DumpJson(LiveJson(state, viewer, services_.api, services_.info));
 }
 
-void PageRoutes::AddTo(const AddGet& get, std::string welcome) {
+void PageRoutes::AddTo(const AddGet& get, std::string welcome, ViewerOf viewer_of) {
   get("/", [this, welcome = std::move(welcome)](const Request& request, Response& response) {
     const bool html = enabled_ && WantsHtml(request.get_header_value("Accept"));
     if (html && !page_.empty()) return SendFile(*page_.Find("/"), request, response);
@@ -89,8 +90,10 @@ void PageRoutes::AddTo(const AddGet& get, std::string welcome) {
     if (path == "/") continue;
     get(path, [&file](const Request& request, Response& response) { SendFile(file, request, response); });
   }
-  get("/live", [this](const Request&, Response& response) {
-    if (std::shared_ptr<void> place = live_.Enter()) return SendLive(live_, std::move(place), response);
+  get("/live", [this, viewer_of = std::move(viewer_of)](const Request& request, Response& response) {
+    if (std::shared_ptr<void> place = live_.Enter()) {
+      return SendLive(live_, viewer_of(request), std::move(place), response);
+    }
     const Status full(StatusCode::kResourceExhausted, "too many dashboards are open; close one");
     response.status = HttpStatus(full.code());
     response.set_content(DumpJson(OpenAiError(full)) + "\n", "application/json");

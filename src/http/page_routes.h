@@ -18,12 +18,13 @@ namespace outrider {
 class PageRoutes {
  public:
   using AddGet = std::function<void(const std::string& path, httplib::Server::Handler handler)>;
+  using ViewerOf = std::function<Viewer(const httplib::Request&)>;
 
   // `enabled`: whether people get a page; /live is there without it too.
   PageRoutes(bool enabled, Services services);
 
-  // `welcome`: what programs get at /.
-  void AddTo(const AddGet& get, std::string welcome);
+  // `welcome`: what programs get at /. `viewer_of`: who looks at the dashboard.
+  void AddTo(const AddGet& get, std::string welcome, ViewerOf viewer_of);
 
   // Whether the path needs no key. `accept` is the request's header of that name: at / it tells browsers and programs
   // apart.
@@ -32,7 +33,7 @@ class PageRoutes {
   void Stop() { live_.Stop(); }
 
  private:
-  std::string MakeSnapshot() const;
+  std::string MakeSnapshot(const Viewer& viewer) const;
 
   const bool enabled_;
   const Services services_;

@@ -16,7 +16,8 @@ namespace {
 // get so little that they keep what they lock, such as the chat template, for too long.
 constexpr int kNiceness = 10;
 constexpr std::chrono::milliseconds kDisconnectCheck{20};
-constexpr std::chrono::seconds kMemoryDelay{1};  // what is freed in the meantime is given back together
+constexpr std::chrono::milliseconds kMuchWork{5};  // what takes longer has probably needed much memory, too
+constexpr std::chrono::seconds kMemoryDelay{1};    // what is freed in the meantime is given back together
 
 }  // namespace
 
@@ -35,7 +36,9 @@ PreparationLane::~PreparationLane() {
 Status PreparationLane::Run(size_t request_bytes, const std::function<bool()>& client_is_there,
                             const std::function<void()>& job) {
   if (request_bytes <= kSmallBytes) {
+    const TimePoint start = clock_.Now();
     job();
+    if (clock_.Now() - start > kMuchWork) GiveMemoryBack();
     return {};
   }
   Waiting mine{request_bytes, &job};

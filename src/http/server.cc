@@ -108,7 +108,7 @@ struct HttpServer::Impl {
 
   void AddRoutes() {
     page.AddTo([this](const std::string& path, httplib::Server::Handler handler) { Get(path, std::move(handler)); },
-               kWelcome);
+               kWelcome, [this](const Request& request) { return ViewerOf(request); });
     for (const char* path : {"/health", "/v1/health"}) {
       Get(path, [](const Request&, Response& response) { SendJson(response, {{"status", "ok"}}); });
     }
@@ -120,7 +120,7 @@ struct HttpServer::Impl {
         [this](const Request&, Response& response) { SendJson(response, PropsJson(services.api, services.info)); });
     Get("/slots", [this](const Request& request, Response& response) {
       if (!options.slots) return SendError(request, response, Unsupported("this server was started with --no-slots"));
-      SendJson(response, SlotsJson(services.scheduler.Slots(), services.api));
+      SendJson(response, SlotsJson(services.scheduler.Slots(), ViewerOf(request), services.api));
     });
     Get("/metrics", [this](const Request&, Response& response) {
       response.set_header("Process-Start-Time-Unix", std::to_string(services.api.start_time));
@@ -156,6 +156,11 @@ struct HttpServer::Impl {
     Entry entry = EntryOf(head);
     entry.path = WithoutPrefix(entry.path, options.path_prefix);
     return entry;
+  }
+
+  Viewer ViewerOf(const Request& request) const {
+    const ApiKey* key = KeyOf(request);
+    return {OwnerOf(request), key != nullptr && key->admin};
   }
 
   // Whether the request is refused because of who sends it. One rule, asked before the body is read and again, for the

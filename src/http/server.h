@@ -50,7 +50,7 @@ struct HttpOptions {
   bool slots = true;                              // serve GET /slots
   bool page = true;                               // serve the page for people at /
   SlotFileOptions slot_files;                     // for /slots?action=save
-  JsonLimits json;                                // of the body of a request
+  JsonLimits json = {.values = size_t{1} << 19};  // of the body of a request: parsed in less than 100 ms
   Duration max_embedding_time = Duration::max();  // of a request for embeddings, waiting included
 };
 

@@ -507,6 +507,67 @@ TEST(HttpServerTest, NoEndpointContinuesFromThePromptOfAnotherKey) {
   }
 }
 
+// Without times and identifiers, which differ anyway.
+Json WithoutTimes(const Json& value) {
+  if (!value.is_structured()) return value;
+  Json kept = value.is_object() ? Json::object() : Json::array();
+  for (const auto& [key, part] : value.items()) {
+    const bool differs = key.ends_with("_ms") || key.find("per_second") != key.npos || key == "id" || key == "seed" ||
+                         key == "item_id" || key == "created" || key.ends_with("ed_at");
+    if (value.is_array()) {
+      kept.push_back(WithoutTimes(part));
+    } else if (!differs) {
+      kept[key] = WithoutTimes(part);
+    }
+  }
+  return kept;
+}
+
+// The strongest form of the promise: all that bert is told is the same, whatever anna has said before.
+TEST(HttpServerTest, WhatAKeyIsToldDoesNotDependOnThePromptsOfAnother) {
+  const std::string secret = "The password is swordfish, and has been for years.";
+  const Json turn = {{"role", "user"}, {"content", secret}};
+  const std::string chat = Json{{"messages", Json::array({turn})}, {"max_tokens", 3}, {"temperature", 0}}.dump();
+  const std::string texts = Json{{"prompt", {secret, "Else."}}, {"max_tokens", 3}, {"n", 2}, {"temperature", 0}}.dump();
+  const std::string completion = Json{{"prompt", secret},        {"n_predict", 3}, {"temperature", 0},
+                                      {"return_progress", true}, {"n_probs", 2},   {"timings_per_token", true}}
+                                     .dump();
+  HttpOptions options;
+  options.api_keys = ApiKeys({PlainKey("anna"), PlainKey("bert"), PlainKey("boss", /*admin=*/true)});
+  const auto told_bert = [&](const std::string& annas) {
+    const RunningServer server(options, /*n_sequences=*/3);
+    const auto say = [&](const char* key, const char* path, const std::string& body) {
+      const auto answer = server.Post(path, body, {{"x-api-key", key}});
+      EXPECT_EQ(answer->status, 200) << path << answer->body;
+      return WithoutTimes(Json::parse(answer->body));
+    };
+    const auto slots = [&](const char* key) { return Json::parse(server.Get("/slots", {{"x-api-key", key}})->body); };
+    Json told = Json::array();
+    for (const auto& [path, body] : {std::pair("/completion", completion),
+                                     {"/v1/completions", texts},
+                                     {"/v1/chat/completions", chat},
+                                     {"/v1/responses", Json{{"input", secret}, {"max_output_tokens", 3}}.dump()},
+                                     {"/v1/messages", chat}}) {
+      say("anna", "/completion", Json{{"prompt", annas}, {"n_predict", 3}, {"temperature", 0}}.dump());
+      told.push_back(slots("bert"));
+      told.push_back(say("bert", path, body));
+      told.push_back(slots("bert"));
+    }
+    EXPECT_NE(slots("anna"), slots("bert")) << "each sees its own";
+    EXPECT_NE(slots("boss"), slots("bert")) << "an administrator sees all";
+    Socket watcher(server.server.port());
+    EXPECT_TRUE(watcher.Send("GET /live HTTP/1.1\r\nHost: localhost\r\nx-api-key: bert\r\n\r\n"));
+    EXPECT_TRUE(watcher.ReadUntil("\n\n"));
+    const std::string& event = watcher.received();
+    const size_t from = event.find("{\"metrics\"");
+    told.push_back(Json::parse(event.substr(from, event.find("\n\n", from) - from))["slots"]);
+    return told;
+  };
+  const Json after_the_same = told_bert(secret);
+  EXPECT_EQ(after_the_same, told_bert("Nothing of the kind."));
+  EXPECT_EQ(after_the_same, told_bert(std::string(500, 'x')));
+}
+
 // --- Budgets
 
 TEST(HttpServerTest, BodiesWithTooMuchInThemAreRefused) {

@@ -100,7 +100,7 @@ void SlotPool::ListStatus(std::vector<SlotStatus>* slots) const {
   slots->clear();
   for (const Sequence& sequence : sequences_) {
     slots->push_back({sequence.id, sequence.busy(), engine_.Length(sequence.id), sequence.prompt_length,
-                      sequence.timings.generated_tokens, sequence.busy() ? TokensLeft(sequence) : -1});
+                      sequence.timings.generated_tokens, sequence.busy() ? TokensLeft(sequence) : -1, sequence.owner});
   }
 }
 

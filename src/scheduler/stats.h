@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/histogram.h"
@@ -50,6 +51,7 @@ struct SlotStatus {
   int prompt_tokens = 0;     // of the running request, or of the last one
   int generated_tokens = 0;  // likewise
   int tokens_left = 0;       // until max_tokens or the context's end; -1 while idle
+  std::string owner = {};    // whose text it holds (GenerationRequest::owner)
 };
 
 // A copy of a slot's memory, for saving and restoring.

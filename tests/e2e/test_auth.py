@@ -1,6 +1,7 @@
 """Who may ask: keys, the refusal to serve the world without one, and which web pages may call."""
 
 import hashlib
+import socket
 from collections.abc import Iterator
 
 import httpx
@@ -179,6 +180,7 @@ FOREIGN = [
     {"Host": "evil.example"},
     {"Host": "evil.example", "Origin": "http://evil.example"},  # DNS rebinding
     {"Host": "localhost.evil.example"},
+    {"Host": "evil.example", "X-Forwarded-Host": "localhost", "Forwarded": "host=localhost"},  # anybody can send these
     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
 ]
 
@@ -200,7 +202,7 @@ class TestPages:
         assert not cors_headers(preflight)
 
     def test_the_own_page_works(self, server):
-        for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", f"[::1]:{server.port}", "192.168.1.7"):
+        for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", f"[::1]:{server.port}", "192.168.1.7", socket.gethostname()):
             own = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
             checked(post(server, own))
         # The address bar, and a link on another page.

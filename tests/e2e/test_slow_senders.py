@@ -1,72 +1,19 @@
 """The locked door, connections: clients that send slowly, or do not read, cost nobody else anything."""
 
 import contextlib
-import http.client
 import select
 import socket
 import statistics
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
+from abuse import HEAD, KINDS, SENDERS, Drips, probe
 from harness import BINARY, DEFAULT_MODEL, DRAFT_MODEL, Process, Server, checked, chat_request, seconds, text_of
 
 KEY = "correct-horse"
-SENDERS = 128  # of each kind; once, that many held up the whole server
-HEAD = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
-KINDS = {"header": "X-Slow: ", "body": "Content-Length: 1000000\r\n\r\n", "chunk": "Transfer-Encoding: chunked\r\n\r\nfffff\r\n"}
-
-
-class Drips:
-    """Connections that send a byte every now and then, for as long as they are let: SENDERS of each kind."""
-
-    def __init__(self, port: int, kinds, key: str | None = None, count: int = SENDERS):
-        head = HEAD + (f"Authorization: Bearer {key}\r\n" if key else "")
-        self.peers = []
-        for _ in range(count):
-            for kind in kinds:
-                self.peers.append(socket.create_connection(("127.0.0.1", port), seconds(60)))
-                self.peers[-1].sendall((head + KINDS[kind]).encode())
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._send)
-        self._thread.start()
-
-    def _send(self):
-        while not self._stop.wait(0.05):
-            for peer in self.peers:
-                with contextlib.suppress(OSError):
-                    peer.sendall(b"x")
-
-    def connected(self) -> int:
-        """How many have heard nothing yet: neither an error nor the end."""
-        readable, _, _ = select.select(self.peers, [], [], 0)
-        return len(self.peers) - len(readable)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
-        for peer in self.peers:
-            peer.close()
-
-
-def probe(port: int, path: str, key: str | None = None) -> float:
-    """Seconds from a new connection to the whole answer."""
-    start = time.monotonic()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds(30))
-    try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {key}"} if key else {})
-        response = connection.getresponse()
-        response.read()
-        assert response.status == 200, path
-    finally:
-        connection.close()
-    return time.monotonic() - start
 
 
 def assert_answers_at_once(port: int, key: str | None, what: str, probes: int = 40):

@@ -138,17 +138,21 @@ class TestSameText:
         assert text_of(first) == text_of(second)
         assert second["timings"]["draft_n_accepted"] > first["timings"]["draft_n_accepted"]
 
-    def test_but_not_for_others(self):
-        with Server("--spec", "suffix", "--spec-always", "--api-key", "ada", "--api-key", "ben") as server:
-            body = {"messages": [{"role": "user", "content": PROMPTS[0]}], "max_tokens": 40, "temperature": 0}
+    @pytest.mark.parametrize("drafter", ["suffix", "ngram-mod", "ngram-cache"])  # those that remember
+    def test_but_not_for_others(self, drafter):
+        with Server(*LOOKUPS[drafter], "--spec-always", "--api-key", "ada", "--api-key", "ben") as server:
+            body = {"messages": [{"role": "user", "content": PROMPTS[0]}], "max_tokens": 40, "temperature": 0, "speculative": {"provenance": True}}
 
-            def accepted(key: str) -> int:
+            def told(key: str) -> list:
+                """All that an answer tells but times: cached, drafted and accepted tokens, and who drafted which of them."""
                 answer = server.post("/v1/chat/completions", body, headers={"Authorization": f"Bearer {key}"})
-                return answer["timings"]["draft_n_accepted"]
+                timings = answer["timings"]
+                steps = [step[:3] + step[4:] for step in timings["steps"]]  # without its time
+                return [timings["draft_n_accepted"], timings["draft_n"], timings["cache_n"], steps, answer["provenance"]]
 
-            first = accepted("ada")
-            assert accepted("ben") == first
-            assert accepted("ada") > first
+            first = told("ada")
+            assert told("ben") == first
+            assert told("ada")[0] > first[0]
 
 
 WEATHER = {

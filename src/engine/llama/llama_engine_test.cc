@@ -485,6 +485,50 @@ TEST(LlamaFiltersTest, LibrarysFiltersReachTheDraw) {
   }
 }
 
+// With our search for the breakers DRY punishes the same tokens by the same amounts as with libllama's.
+TEST(LlamaFiltersTest, DryIsLibrarysDry) {
+  auto model = LoadModel("smollm2-draft-16m.gguf");
+  LlamaFilterFactory factory(model, 1024);
+  const LlamaTokenizer& tokenizer = model->tokenizer();
+  const std::vector<std::string> lists[] = {
+      {"\n", ":", "\"", "*"}, {"the sea", "he s"}, {"ing th", "a"}, {"é", "🐋"}, {"\x9f"}, {}};
+  const std::string text =
+      "He said: the sea is the sea, swimming there. The sea is the sea, swimming there: \"é🐋é🐋\"";
+  const std::vector<Token> tokens = tokenizer.Tokenize(text + text + text, false, SpecialTokens::kAsText);
+  for (const std::vector<std::string>& breakers : lists) {
+    SamplingOptions options;
+    options.dry_multiplier = 0.8f;
+    options.dry_sequence_breakers = breakers;
+    std::vector<const char*> pointers;
+    for (const std::string& breaker : breakers) pointers.push_back(breaker.c_str());
+    llama_sampler* librarys =
+        llama_sampler_init_dry(tokenizer.vocab(), options.dry_multiplier, options.dry_base, options.dry_allowed_length,
+                               1024, pointers.data(), pointers.size());
+    const std::unique_ptr<Filter> ours = factory.Dry(options);
+    int punished = 0;
+    for (const Token token : tokens) {
+      ours->Accept(token);
+      llama_sampler_accept(librarys, token);
+      std::vector<Candidate> mine;
+      std::vector<llama_token_data> theirs;
+      for (Token t = 0; t < tokenizer.vocabulary_size(); ++t) {
+        mine.push_back({t, 0, 0});
+        theirs.push_back({t, 0, 0});
+      }
+      Candidates candidates{mine.data(), mine.size(), false};
+      llama_token_data_array array{theirs.data(), theirs.size(), -1, false};
+      ours->Apply(candidates);
+      llama_sampler_apply(librarys, &array);
+      for (size_t i = 0; i < mine.size(); ++i) {
+        ASSERT_EQ(mine[i].logit, theirs[i].logit) << tokenizer.Piece(mine[i].token, true);
+        punished += mine[i].logit < 0;
+      }
+    }
+    EXPECT_GT(punished, 0);
+    llama_sampler_free(librarys);
+  }
+}
+
 TEST(LlamaFiltersTest, AGrammarHoldsUntilItIsFulfilled) {
   auto model = LoadModel("smollm2-draft-16m.gguf");
   LlamaFilterFactory factory(model, 1024);

@@ -12,6 +12,11 @@
 #include "sampling/logit_bias.h"
 #include "sampling/reasoning_budget.h"
 
+// Of libllama, but in none of its public headers: DRY with sequences of tokens instead of strings.
+llama_sampler* llama_sampler_init_dry_testing(float dry_multiplier, float dry_base, int32_t dry_allowed_length,
+                                              int32_t dry_penalty_last_n,
+                                              const std::vector<std::vector<llama_token>>& seq_breakers);
+
 namespace outrider {
 namespace {
 
@@ -91,10 +96,15 @@ std::unique_ptr<Filter> LlamaFilterFactory::Penalties(const SamplingOptions& opt
 }
 
 std::unique_ptr<Filter> LlamaFilterFactory::Dry(const SamplingOptions& options) {
-  auto breakers = Pointers(options.dry_sequence_breakers);
-  return Wrap(llama_sampler_init_dry(model_->tokenizer().vocab(), options.dry_multiplier, options.dry_base,
-                                     options.dry_allowed_length, LookBack(options.dry_penalty_last_n), breakers.data(),
-                                     breakers.size()));
+  const int look_back = LookBack(options.dry_penalty_last_n);
+  const auto breakers = dry_breakers_.Find(options.dry_sequence_breakers);
+  const bool off = options.dry_base < 1 || look_back == 0;  // libllama's rule; the other function does not know it
+  if (off || breakers.empty()) {
+    return Wrap(llama_sampler_init_dry(model_->tokenizer().vocab(), options.dry_multiplier, options.dry_base,
+                                       options.dry_allowed_length, look_back, nullptr, 0));
+  }
+  return Wrap(llama_sampler_init_dry_testing(options.dry_multiplier, options.dry_base, options.dry_allowed_length,
+                                             look_back, breakers));
 }
 
 std::unique_ptr<Filter> LlamaFilterFactory::TopNSigma(float n) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/llama/dry_breakers.h"
 #include "engine/llama/llama_model.h"
 #include "sampling/filter.h"
 
@@ -14,7 +15,7 @@ class LlamaFilterFactory : public FilterFactory {
  public:
   // `sequence_length` is what "the whole sequence" means for penalties.
   LlamaFilterFactory(std::shared_ptr<const LlamaModel> model, Pos sequence_length)
-      : model_(std::move(model)), sequence_length_(sequence_length) {}
+      : model_(std::move(model)), sequence_length_(sequence_length), dry_breakers_(model_->tokenizer().vocab()) {}
 
   std::unique_ptr<Filter> LogitBias(const std::vector<std::pair<Token, float>>& bias) override;
   std::unique_ptr<Filter> Penalties(const SamplingOptions& options) override;
@@ -34,6 +35,7 @@ class LlamaFilterFactory : public FilterFactory {
 
   const std::shared_ptr<const LlamaModel> model_;
   const Pos sequence_length_;
+  DryBreakers dry_breakers_;
 };
 
 }  // namespace outrider
