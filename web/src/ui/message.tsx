@@ -160,13 +160,16 @@ function Ending({ message }: { message: Message }) {
 function Stats({ message }: { message: Message }) {
   const { timings, steps, firstTokenMs } = message;
   if (!timings) return null;
+  const shown = message.tokens?.length ?? timings.generatedTokens;
+  // The server's estimate; on a busy machine, whose times jump, never more than the steps that were saved.
+  const speedUp = steps ? Math.min(timings.speedUp, timings.generatedTokens / (steps.length + 1)) : timings.speedUp;
   return (
     <ul class="stats" aria-label={texts.stats.label}>
       <li><strong>{texts.stats.speed(short(timings.tokensPerSecond))}</strong></li>
       {firstTokenMs !== undefined && <li>{texts.stats.first(duration(firstTokenMs))}</li>}
-      {steps && <li>{texts.stats.steps(steps.length + 1, message.tokens?.length ?? timings.generatedTokens)}</li>}
+      {steps && <li>{texts.stats.steps(steps.length + 1, shown)}</li>}
       {timings.drafted > 0 && <li>{texts.stats.acceptance(percent(timings.accepted / timings.drafted))}</li>}
-      {timings.speedUp > 1.005 && <li class="good-text">{texts.stats.speedUp(timings.speedUp.toFixed(2))}</li>}
+      {speedUp > 1.005 && <li class="good-text">{texts.stats.speedUp(speedUp.toFixed(2))}</li>}
     </ul>
   );
 }
