@@ -327,7 +327,8 @@ export function stop(id: string): void {
 
 function contentOf({ content, images }: Message): ChatTurn["content"] {
   if (!images || images.length === 0) return content;
-  return [...images.map(({ url }) => ({ type: "image_url" as const, image_url: { url } })), { type: "text", text: content }];
+  const pictures = images.map(({ url }) => ({ type: "image_url" as const, image_url: { url } }));
+  return content === "" ? pictures : [...pictures, { type: "text", text: content }];
 }
 
 // What is asked for an answer, told by what the answer remembers of it. Asking again is the same request because the first one was made here too.
