@@ -188,7 +188,9 @@ export async function start(): Promise<void> {
   addEventListener("hashchange", readAddress);
   void connect();
   // Whoever comes back to the page may find another server behind it.
-  document.addEventListener("visibilitychange", () => document.hidden || serverState.value !== "ready" || keyDialog.value !== "closed" || void connect());
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && serverState.value === "ready" && keyDialog.value === "closed") void connect();
+  });
   try {
     store = await Store.open();
     store.watch((change) => {
@@ -271,10 +273,10 @@ export async function importAll(text: string): Promise<void> {
   try {
     const list = readArchive(text, newId);
     for (const { conversation, messages: read } of list) {
-      await store?.saveConversation(conversation);
-      await store?.saveMessages(...read);
+      if (!store) for (const message of read) written.set(message.id, message);
+      putConversation(conversation);
+      await saveMessages(...read);
     }
-    await loadConversations();
     notice.value = texts.conversations.imported(list.length);
   } catch (error) {
     notice.value = texts.conversations.importFailed(error instanceof ArchiveError ? texts.archive[error.problem](error) : String(error));
