@@ -85,6 +85,7 @@ describe("chat", () => {
     await page.getByRole("button", { name: "Same seed, same text?" }).click();
     await page.getByText(/^Identical: the same \d+ tokens again with seed \d+/).waitFor();
     await page.getByRole("button", { name: /^seed \d+/ }).click();
+    await page.getByText(/^The next messages use seed \d+/).waitFor();
     await page.getByRole("button", { name: "Regenerate" }).click();
     await page.getByText("2 of 2").waitFor();
     expect(await waitForAnswer(page)).toBe(first);

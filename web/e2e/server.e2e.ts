@@ -194,7 +194,15 @@ describe("dashboard", () => {
       await eventually(async () => (await tile(name)) === metrics.get(name)!.toLocaleString("en"), `${name} as in /metrics`);
     }
     for (const title of ["Tokens per second", "Acceptance by drafter", "Cost of a step", "Rows per step"]) expect(await page.getByRole("img", { name: title }).count(), title).toBe(1);
-    expect(await page.locator(".facts").innerText()).toMatch(/Same request, same text\s+yes/);
+    expect(await page.locator(".facts").innerText()).toMatch(/Same request, same text\s+yes, in any batch\s+because\s+each draw depends on nothing but seed, position and logits\s+because\s+kernels/);
+    // What the pictures show, for those who do not see them.
+    const speed = page.getByRole("region", { name: "Tokens per second" });
+    expect(await speed.getByRole("img").getAttribute("aria-label")).toMatch(/^Tokens per second: Tokens per second [\d.,]+ now, between [\d.,]+ and [\d.,]+$/);
+    expect(await page.getByRole("img", { name: "Rows per step" }).getAttribute("aria-label")).toMatch(/^Rows per step: 1: [\d,]+, /);
+    expect(await speed.locator("table").count()).toBe(0);
+    await speed.getByText("As a table").click();
+    expect(await speed.locator("tbody tr").count()).toBeGreaterThan(1);
+    expect(await speed.locator("tbody tr").last().innerText()).toMatch(/^0\s+[\d.,]+$/);
     await watched.close();
   });
 
@@ -304,6 +312,7 @@ describe("security", () => {
     const hostile = ["<script>window.pwned=1</script>", "<img src=x onerror=window.pwned=1>", "[x](javascript:window.pwned=1)", "![x](https://example.org/leak.png)", "<svg onload=window.pwned=1>", "a\u202Eb"].join("\n\n");
     await importMessages(page, [hostile, hostile]);
     await page.locator("article.assistant .markdown").waitFor();
+    expect(await page.locator("article a").count()).toBe(2); // what was an image is a link to it
     for (const link of await page.locator("article a").all()) expect(await link.getAttribute("href")).toMatch(/^https:/);
     await page.getByLabel("Origins").check();
     expect(await page.evaluate(() => (window as { pwned?: unknown }).pwned)).toBeUndefined();

@@ -188,7 +188,9 @@ export async function start(): Promise<void> {
   addEventListener("hashchange", readAddress);
   void connect();
   // Whoever comes back to the page may find another server behind it.
-  document.addEventListener("visibilitychange", () => document.hidden || serverState.value !== "ready" || keyDialog.value !== "closed" || void connect());
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && serverState.value === "ready" && keyDialog.value === "closed") void connect();
+  });
   try {
     store = await Store.open();
     store.watch((change) => {
@@ -271,10 +273,10 @@ export async function importAll(text: string): Promise<void> {
   try {
     const list = readArchive(text, newId);
     for (const { conversation, messages: read } of list) {
-      await store?.saveConversation(conversation);
-      await store?.saveMessages(...read);
+      if (!store) for (const message of read) written.set(message.id, message);
+      putConversation(conversation);
+      await saveMessages(...read);
     }
-    await loadConversations();
     notice.value = texts.conversations.imported(list.length);
   } catch (error) {
     notice.value = texts.conversations.importFailed(error instanceof ArchiveError ? texts.archive[error.problem](error) : String(error));
@@ -327,7 +329,8 @@ export function stop(id: string): void {
 
 function contentOf({ content, images }: Message): ChatTurn["content"] {
   if (!images || images.length === 0) return content;
-  return [...images.map(({ url }) => ({ type: "image_url" as const, image_url: { url } })), { type: "text", text: content }];
+  const pictures = images.map(({ url }) => ({ type: "image_url" as const, image_url: { url } }));
+  return content === "" ? pictures : [...pictures, { type: "text", text: content }];
 }
 
 // What is asked for an answer, told by what the answer remembers of it. Asking again is the same request because the first one was made here too.

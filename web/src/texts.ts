@@ -123,6 +123,7 @@ export const texts = {
     proofFailed: (speculation: string, why: string) => `The question could not be repeated with speculation “${speculation}”: ${why}`,
     otherModel: (model: string) => `another model answers now (${model}).`,
     seed: (seed: number) => `seed ${seed}`,
+    seedUsed: (seed: number) => `The next messages use seed ${seed}, until it is taken out of the settings.`,
     useSeed: "Use this seed for the next messages",
   },
 
@@ -179,6 +180,7 @@ export const texts = {
   settings: {
     title: "Settings",
     open: "Settings",
+    changed: "Settings, some of them changed",
     close: "Close",
     system: "System prompt",
     systemHint: "Tells the model how to behave in this conversation.",

@@ -45,6 +45,7 @@ const HOSTILE = [
 
 describe("hostile text", () => {
   it.each(HOSTILE)("%s", (text) => {
+    expect(rendered(text).replace(/<[^>]*>/g, "").trim()).not.toBe(""); // shown, not swallowed
     for (const element of elements(text)) {
       expect(["SCRIPT", "IFRAME", "STYLE", "FORM", "INPUT", "BUTTON", "IMG", "SVG", "MATH", "OBJECT", "EMBED", "BASE", "DIV"]).not.toContain(element.tagName.toUpperCase());
       for (const { name, value } of element.attributes) {

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { isImageUrl, showBidi, withoutBidi } from "../logic/plain";
 import type { Branch } from "../logic/tree";
 import type { Image, Message, Proof } from "../logic/types";
-import { contextLength, edit, prove, regenerate, settings, showSibling, streaming } from "../state";
+import { contextLength, edit, notice, prove, regenerate, settings, showSibling, streaming } from "../state";
 import { texts } from "../texts";
 import { copyText } from "./copy";
 import { duration, percent, short } from "./format";
@@ -185,6 +185,11 @@ function ProofResult({ proof, seed }: { proof: Proof; seed: number }) {
   return <span class={`proof ${proof.state === "same" ? "good-text" : proof.state === "running" ? "hint" : "bad-text"}`} data-state={proof.state} role="status">{sentence}</span>;
 }
 
+function reuseSeed(seed: number): void {
+  settings.value = { ...settings.value, seed };
+  notice.value = texts.message.seedUsed(seed);
+}
+
 function AnswerTools({ message }: { message: Message }) {
   const busy = streaming.value.size > 0;
   return (
@@ -192,7 +197,7 @@ function AnswerTools({ message }: { message: Message }) {
       <button class="quiet small" onClick={() => regenerate(message)}><Icon name="redo" />{texts.message.regenerate}</button>
       {message.seed !== undefined && (
         <>
-          <button class="quiet small" title={texts.message.useSeed} onClick={() => (settings.value = { ...settings.value, seed: message.seed })}>
+          <button class="quiet small" title={texts.message.useSeed} onClick={() => reuseSeed(message.seed!)}>
             <Icon name="seed" />
             {texts.message.seed(message.seed)}
           </button>

@@ -16,9 +16,11 @@ const NUMBERS = [
 
 export function SettingsButton() {
   const dialog = useRef<HTMLDialogElement>(null);
+  const changed = Object.values(settings.value).some((value) => value !== undefined && value.length !== 0) || Boolean(current.value?.system ?? draftSystem.value);
+  const label = changed ? texts.settings.changed : texts.settings.open;
   return (
     <>
-      <button type="button" class="quiet" aria-label={texts.settings.open} title={texts.settings.open} onClick={() => dialog.current!.showModal()}>
+      <button type="button" class={`quiet${changed ? " changed" : ""}`} aria-label={label} title={label} onClick={() => dialog.current!.showModal()}>
         <Icon name="gear" />
       </button>
       <dialog ref={dialog} class="card wide" aria-labelledby="settings-title">
