@@ -7,21 +7,31 @@ import sys
 
 import pytest
 
-from harness import BINARY, DRAFT_MODEL, REPO, Process, Server, seconds, text_of
+from harness import BINARY, DRAFT_MODEL, REPO, Process, Server, text_of
 from heads import write_eagle3
 from random_models import write_random_model
 
 PYTHON = os.environ.get("OUTRIDER_DISTILL_PYTHON") or sys.executable
-TOY = ("--tokens", "5000", "--context", "192", "--row", "64", "--batch", "4", "--top", "16", "--seed", "3", "--hours", "1")
+STEPS = 60
+TOY = ("--tokens", "3000", "--context", "160", "--row", "64", "--batch", "4", "--top", "16", "--seed", "3", "--hours", "1")
 KINDS = {
-    "model": ("--kind", "model", "--size", "3.3m", "--steps", "60", "--bench-count", "2", "--bench-tokens", "16"),
-    "eagle3": ("--kind", "eagle3", "--shortlist", "2048", "--unroll", "2", "--steps", "60", "--bench-count", "0"),
+    # With texts that are given; eagle3 has our prompts.
+    "model": ("--kind", "model", "--data", "DATA", "--tokens", "20000", "--size", "3.3m", "--steps", str(STEPS), "--bench-count", "2",
+              "--bench-tokens", "16"),
+    "eagle3": ("--kind", "eagle3", "--shortlist", "2048", "--unroll", "2", "--steps", str(STEPS), "--bench-count", "0"),
 }
 PROMPTS = ("What is the capital of France?", "Write a short story about the sea.", "Explain how bread is made.")
+MESSAGES = [{"role": "user", "content": "Hello " * 40}, {"role": "assistant", "content": "Good day. " * 40}]
+GIVEN = [
+    {"text": "The sea is wide. " * 100},
+    {"messages": MESSAGES},
+    {"turns": ["Name a colour.", "Another one."]},
+    *({"turns": [prompt]} for prompt in PROMPTS * 6),
+]
 
 
-def distill(*flags) -> Process:
-    environment = {"OUTRIDER_BIN": str(BINARY), "PYTHONPATH": str(REPO / "tools"), "PYTHONDONTWRITEBYTECODE": "1"}
+def distill(*flags, **more) -> Process:
+    environment = more | {"OUTRIDER_BIN": str(BINARY), "PYTHONPATH": str(REPO / "tools"), "PYTHONDONTWRITEBYTECODE": "1"}
     return Process(PYTHON, "-m", "distill", *flags, env=environment)
 
 
@@ -31,10 +41,20 @@ def interrupt(run: Process):
     assert run.lines[-1] == "outrider distill: stopped; the same command goes on from here"
 
 
+def check_given_texts(path):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {line["prompt"] for line in lines} == set(range(len(GIVEN))), "those too that were being answered when it was interrupted"
+    for line in lines:
+        taken = "turns" not in GIVEN[line["prompt"]]
+        assert line["own"] == 0 if taken else 0 < line["own"] < len(line["tokens"])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_interrupted_and_continued_it_makes_a_drafter_that_drafts(tmp_path, serve, kind):
     out, work = tmp_path / "draft.gguf", tmp_path / "draft.gguf.work"
-    command = ("-m", DRAFT_MODEL, "--out", out, *TOY, *KINDS[kind])
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(line) + "\n" for line in GIVEN))
+    command = ("-m", DRAFT_MODEL, "--out", out, *TOY, *(data if flag == "DATA" else flag for flag in KINDS[kind]))
 
     run = distill(*command)
     run.wait_for_line(r"text: .* writes it itself")
@@ -45,15 +65,16 @@ def test_interrupted_and_continued_it_makes_a_drafter_that_drafts(tmp_path, serv
     assert not out.exists()
     written = {path: path.stat().st_mtime for path in work.glob("texts-*")}
     assert {path.suffix for path in written} == {".jsonl", ".states"}
+    if kind == "model":
+        check_given_texts(work / "texts-0000.jsonl")
 
     run = distill(*command)
     step = int(run.wait_for_line(r"training: goes on at step (\d+)")[1])
-    assert 0 < step < 60
+    assert 0 < step < STEPS
     assert run.wait_exit(240) == 0, run.log()
     assert {path: path.stat().st_mtime for path in work.glob("texts-*")} == written, "nothing was done twice"
     curve = json.loads((work / "curve.json").read_text())
-    assert curve[-1]["step"] == 60 and curve[-1]["loss"] < curve[0]["loss"]
-    assert curve[-1]["agrees"][0] > 0.05
+    assert curve[-1]["step"] == STEPS and curve[-1]["loss"] < 0.7 * curve[0]["loss"]
     assert out.with_suffix(".svg").read_text().startswith("<svg")
 
     drafter = "model" if kind == "model" else "eagle3"
@@ -72,8 +93,8 @@ def test_interrupted_and_continued_it_makes_a_drafter_that_drafts(tmp_path, serv
 class TestBadInput:
     @pytest.fixture
     def refused(self, tmp_path):
-        def check(*flags, saying: str):
-            run = distill("--out", tmp_path / "draft.gguf", *flags)
+        def check(*flags, saying: str, **environment):
+            run = distill("--out", tmp_path / "draft.gguf", *flags, **environment)
             assert run.wait_exit(60) == 2, run.log()
             assert saying in run.lines[-1], run.log()
             assert not any("Traceback" in line for line in run.lines), run.log()
@@ -87,6 +108,9 @@ class TestBadInput:
         refused("-m", DRAFT_MODEL, "--data", tmp_path / "none.jsonl", saying="there is no such file")
         refused("-m", DRAFT_MODEL, "--out", tmp_path / "none" / "draft.gguf", saying="there is no folder")
         refused("-m", DRAFT_MODEL, "--out", DRAFT_MODEL, saying="is the model itself: name another file")
+
+    def test_a_device_that_is_not_there(self, refused):
+        refused("-m", DRAFT_MODEL, "--device", "cuda", saying="--device cpu works everywhere", CUDA_VISIBLE_DEVICES="")
 
     def test_models(self, tmp_path, refused):
         refused("-m", tmp_path / "none.gguf", saying="there is no such file")
@@ -113,19 +137,3 @@ class TestBadInput:
         work.mkdir()
         (work / "settings.json").write_text("{}")
         refused("-m", DRAFT_MODEL, "--work", work, saying="has a run with other settings")
-
-
-def test_given_texts(tmp_path):
-    """Conversations to answer, conversations and texts to take as they are; no time to train."""
-    data, out = tmp_path / "data.jsonl", tmp_path / "draft.gguf"
-    messages = [{"role": "user", "content": "Hello " * 40}, {"role": "assistant", "content": "Good day. " * 40}]
-    lines = [{"turns": ["Name a colour.", "Another one."]}, {"text": "The sea is wide. " * 100}, {"messages": messages}]
-    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run = distill("-m", DRAFT_MODEL, "--out", out, "--data", data, *TOY, *KINDS["eagle3"], "--steps", "1")
-    assert run.wait_exit(seconds(120)) == 0, run.log()
-    written = [json.loads(line) for line in (tmp_path / "draft.gguf.work" / "texts-0000.jsonl").read_text().splitlines()]
-    assert sorted({line["prompt"] for line in written}) == [0, 1, 2]
-    answers = [line for line in written if line["prompt"] == 0]
-    assert len(answers) == 2 and all(0 < line["own"] < len(line["tokens"]) for line in answers)
-    assert all(line["own"] == 0 for line in written if line["prompt"] > 0)
-    assert out.exists()

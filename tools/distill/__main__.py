@@ -2,10 +2,11 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
-from . import text
+from . import states, text
 from .problem import Problem, Stopped
 from .settings import Settings, read_settings
 from .target import Target, read_target
@@ -16,8 +17,6 @@ TRIAL_TOKENS = [1, 2, 3, 4]
 
 def check_target(work: Work, target: Target) -> None:
     """Before any time is spent: whether this program can load the model and export what is needed."""
-    from . import states
-
     trial, out = work.path("trial.jsonl"), work.path("trial.states")
     trial.write_text(json.dumps({"tokens": TRIAL_TOKENS, "own": 0}) + "\n")
     try:
@@ -32,14 +31,16 @@ def check_target(work: Work, target: Target) -> None:
     trial.unlink()
 
 
-def choose_device(settings: Settings) -> None:
-    os.environ["JAX_PLATFORMS"] = settings.device
-    import jax
-
-    try:
-        jax.devices()
-    except RuntimeError as error:
-        raise Problem(f"--device {settings.device}: JAX has no such device here ({error}); see docs/DISTILL.md for what it needs") from None
+def prepare_jax(work: Work) -> None:
+    """Sets what JAX reads when it is first imported, and looks whether it has the device: in another process, because JAX takes
+    most of a GPU's memory at once, and the server needs some before."""
+    device = work.settings.device
+    os.environ["JAX_PLATFORMS"] = device
+    # What is compiled once need not be compiled again when the run is continued.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(work.path("compiled").absolute())
+    if device == "cuda" and subprocess.run([sys.executable, "-c", "import jax; jax.devices()"], capture_output=True).returncode != 0:
+        raise Problem("--device cuda: JAX has no such device here. It needs an NVIDIA driver and a JAX with CUDA "
+                      "(docs/DISTILL.md); --device cpu works everywhere")
 
 
 def distill(settings: Settings) -> None:
@@ -47,21 +48,18 @@ def distill(settings: Settings) -> None:
     target = read_target(settings.model)
     work = Work(settings)
     work.catch_signals()
+    prepare_jax(work)
     check_target(work, target)
     say(f"{target.name}: {target.architecture}, {target.parameters() / 1e6:,.0f}M parameters, {target.vocabulary:,} tokens; "
         f"{settings.hours:g} hours, of which {work.seconds() / 3600:.2f} are spent")
 
     texts = text.write_texts(work)
-    # JAX takes the GPU's memory when it is first used, so only now.
-    choose_device(settings)
-    from . import states
-
     exported = states.export_all(work, target, texts)
     make(work, target, texts, exported)
 
 
 def make(work: Work, target: Target, texts: list[Path], exported: list[Path]) -> None:
-    from . import curve, draft_model, eagle3_head, export, states, training, verdict
+    from . import curve, draft_model, eagle3_head, export, training, verdict
 
     settings = work.settings
     data, held_out = states.Data(texts, exported, False), states.Data(texts, exported, True)

@@ -22,7 +22,7 @@ def _add_heading(writer: GGUFWriter, target: Target, what: str) -> None:
         writer.add_license(target.license)
     writer.add_quantization_version(GGML_QUANT_VERSION)
     writer.add_file_type(LlamaFileType.MOSTLY_Q8_0)
-    for name, (value, types) in target.tokenizer.items():
+    for name, (value, types) in target.tokenizer().items():
         if types[0] == GGUFValueType.ARRAY:
             writer.add_key_value(name, value, GGUFValueType.ARRAY, types[1])
         else:

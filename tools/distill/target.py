@@ -20,7 +20,6 @@ class Target:
     vocabulary: int
     width: int
     layers: int
-    tokenizer: dict[str, tuple[Any, list[Any]]]  # all fields, with their types
     name: str
     license: str | None
     reader: GGUFReader
@@ -39,6 +38,11 @@ class Target:
 
     def output(self) -> Array:
         return self.tensor("output.weight" if self.has("output.weight") else "token_embd.weight")
+
+    def tokenizer(self) -> dict[str, tuple[Any, list[Any]]]:
+        """All that the file says about it, with the types."""
+        return {name: (field.contents(), list(field.types[:2]))
+                for name, field in self.reader.fields.items() if name.startswith("tokenizer.")}
 
     def parameters(self) -> int:
         return sum(int(tensor.n_elements) for tensor in self.reader.tensors)
@@ -61,13 +65,11 @@ def read_target(path: Path) -> Target:
         return reader.fields[key].contents() if key in reader.fields else None
 
     architecture = value("general.architecture") or ""
-    tokens = value("tokenizer.ggml.tokens")
+    tokens = reader.fields.get("tokenizer.ggml.tokens")
     width, layers = value(f"{architecture}.embedding_length"), value(f"{architecture}.block_count")
     if not tokens or not width or not layers:
         raise Problem(f"-m {path} is no language model: it has no vocabulary or does not say how large it is")
     if architecture in ("eagle3", "dflash"):
         raise Problem(f"-m {path} is a head that drafts for another model: give the model itself")
-    tokenizer = {name: (field.contents(), list(field.types[:2]))
-                 for name, field in reader.fields.items() if name.startswith("tokenizer.")}
-    return Target(path, architecture, len(tokens), int(width), int(layers), tokenizer,
+    return Target(path, architecture, len(tokens.data), int(width), int(layers),
                   str(value("general.name") or path.stem), value("general.license"), reader)

@@ -143,12 +143,13 @@ class Parts:
 
     def __init__(self, work: Work):
         self._work = work
-        self.tokens, self.next_prompt = 0, 0
+        self.tokens = 0
+        self.prompts: set[int] = set()  # that have been answered
         self._part, self._part_tokens = 0, 0
         for path in self.all():
             self._part, self._part_tokens = int(path.stem[-4:]), 0
             for line in self._whole_lines(path):
-                self.next_prompt = max(self.next_prompt, line["prompt"] + 1)
+                self.prompts.add(line["prompt"])
                 self._part_tokens += len(line["tokens"])
             self.tokens += self._part_tokens
 
@@ -179,8 +180,8 @@ def _write_side_by_side(work: Work, server: Server, data: list[dict[str, Any]], 
     """Threads take the next prompt and hand in texts; this thread keeps them."""
     settings, writer = work.settings, Writer(server, work.settings.context)
     done: queue.Queue[tuple[int, list[Text]] | Exception] = queue.Queue()
-    enough = threading.Event()
-    numbers = iter(range(parts.next_prompt, len(data) if data else 1 << 60))
+    enough, answered = threading.Event(), parts.prompts
+    numbers = (number for number in range(len(data) if data else 1 << 60) if number not in answered)
     lock = threading.Lock()
 
     def converse() -> None:

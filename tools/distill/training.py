@@ -32,20 +32,19 @@ def rate_at(progress: float, step: int) -> float:
     return max(0.0, falling) * min(1.0, (step + 1) / WARM_UP_STEPS)
 
 
-def as_in_file(weights: Weights, types: dict[str, str]) -> Weights:
-    return {name: straight_through(w, types[name]) if name in types else w for name, w in weights.items()}
+def as_in_file(weights: Weights, types: dict[str, str], now: jax.Array | bool = True) -> Weights:
+    return {name: jnp.where(now, straight_through(w, types[name]), w) if name in types else w for name, w in weights.items()}
 
 
 class Trainer:
     def __init__(self, network: Network, precision: Any):
         self.network, self.precision = network, precision
         self.constants = network.constants()
-        self._step = jax.jit(self._one_step, static_argnames="rounds", donate_argnums=(0, 1))
+        self._step = jax.jit(self._one_step, donate_argnums=(0, 1))
         self._measure = jax.jit(self._measured)
 
-    def _loss(self, weights: Weights, constants: Constants, batch: Batch, rounds: bool) -> jax.Array:
-        if rounds:
-            weights = as_in_file(weights, self.network.types())
+    def _loss(self, weights: Weights, constants: Constants, batch: Batch, rounds: jax.Array) -> jax.Array:
+        weights = as_in_file(weights, self.network.types(), rounds)
         total, whole = jnp.zeros(()), 0.0
         for guesses in self.network.guess(weights, constants, batch, self.precision):
             parts = compare(guesses, weights[self.network.output_name], constants["places"])
@@ -55,7 +54,7 @@ class Trainer:
         return total / whole
 
     def _one_step(self, weights: Weights, state: dict[str, Any], constants: Constants, batch: Batch, rate: jax.Array,
-                  number: jax.Array, rounds: bool) -> tuple[Weights, dict[str, Any], jax.Array]:
+                  number: jax.Array, rounds: jax.Array) -> tuple[Weights, dict[str, Any], jax.Array]:
         loss, gradients = jax.value_and_grad(self._loss)(weights, constants, batch, rounds)
         weights, state = optimiser.step(weights, gradients, state, rate, number)
         return weights, state, loss
@@ -72,7 +71,7 @@ class Trainer:
 
     def step(self, weights: Weights, state: dict[str, Any], batch: Batch, progress: float, number: int) -> tuple[Weights, dict[str, Any], jax.Array]:
         return self._step(weights, state, self.constants, batch, jnp.float32(rate_at(progress, number)),  # type: ignore[no-any-return]
-                          jnp.float32(number), rounds=progress >= ROUND_FROM)
+                          jnp.float32(number), jnp.asarray(progress >= ROUND_FROM))
 
     def measure(self, weights: Weights, batches: list[Batch]) -> dict[str, list[float]]:
         """The share of drafted tokens that would be accepted, by place in the draft if those before were: at temperature 0
