@@ -93,8 +93,8 @@ class Builder {
     return true;
   }
 
-  // A list of members that grows copies them with all that is below them, because their names are constant and cannot be
-  // moved. At each level of nesting that would be the whole text so far.
+  // A list of members that grows copies them with all that is below them, because their names are constant and cannot
+  // be moved. At each level of nesting that would be the whole text so far.
   static void MakeRoom(Json::object_t* members) {
     constexpr size_t kFirst = 4;
     if (members->size() < members->capacity()) return;

@@ -14,7 +14,7 @@ namespace outrider {
 namespace {
 
 // How large a request is to the preparation lane. DRY's sequence breakers are looked for in the whole vocabulary, which
-// takes up to a tenth of a second for each.
+// takes milliseconds for each.
 size_t WeightOf(const httplib::Request& request) {
   const bool expensive = request.body.find("dry_sequence_breakers") != request.body.npos;
   return request.body.size() + (expensive ? PreparationLane::kSmallBytes : 0);

@@ -21,8 +21,12 @@ constexpr std::chrono::seconds kMemoryDelay{1};    // what is freed in the meant
 
 }  // namespace
 
-PreparationLane::PreparationLane(Duration patience, const Clock& clock)
-    : patience_(patience), clock_(clock), thread_([this] { Work(); }) {}
+PreparationLane::PreparationLane(Duration patience, const Clock& clock, int small_at_once)
+    : patience_(patience), clock_(clock), small_at_once_(small_at_once), thread_([this] { Work(); }) {}
+
+int PreparationLane::HalfOfTheCores() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency() / 2));
+}
 
 PreparationLane::~PreparationLane() {
   {
@@ -35,28 +39,52 @@ PreparationLane::~PreparationLane() {
 
 Status PreparationLane::Run(size_t request_bytes, const std::function<bool()>& client_is_there,
                             const std::function<void()>& job) {
-  if (request_bytes <= kSmallBytes) {
-    const TimePoint start = clock_.Now();
-    job();
-    if (clock_.Now() - start > kMuchWork) GiveMemoryBack();
-    return {};
-  }
+  const bool small = request_bytes <= kSmallBytes;
   Waiting mine{request_bytes, &job};
   const TimePoint deadline = Later(clock_.Now(), patience_);
   std::unique_lock lock(mutex_);
-  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), request_bytes,
-                                   [](size_t bytes, const Waiting* other) { return bytes < other->bytes; }),
-                  &mine);
-  changed_.notify_all();
-  while (!changed_.wait_for(lock, kDisconnectCheck, [&] { return mine.done; })) {
+  std::list<Waiting*>& line = small ? small_waiting_ : waiting_;
+  line.insert(std::upper_bound(line.begin(), line.end(), request_bytes,
+                               [](size_t bytes, const Waiting* other) { return bytes < other->bytes; }),
+              &mine);
+  if (!small) changed_.notify_all();
+  const auto is_served = [&] {
+    return small ? small_running_ < small_at_once_ && small_waiting_.front() == &mine : mine.done;
+  };
+  while (!changed_.wait_for(lock, kDisconnectCheck, is_served)) {
     if (mine.running) continue;  // it refers to what is on the caller's stack
     const bool late = clock_.Now() >= deadline;
     if (!late && client_is_there()) continue;
-    waiting_.remove(&mine);
-    return Unavailable(late ? "too many large requests wait: try again later" : "the client went away");
+    line.remove(&mine);
+    changed_.notify_all();  // it may have been the next one
+    return Unavailable(late ? "too many requests wait to be read: try again later" : "the client went away");
   }
+  if (small) RunHere(lock, &mine);
   if (mine.thrown) std::rethrow_exception(mine.thrown);
   return {};
+}
+
+// Runs the job of the first small request that waits, on its caller's thread.
+void PreparationLane::RunHere(std::unique_lock<std::mutex>& lock, Waiting* first) {
+  const TimePoint start = clock_.Now();
+  small_waiting_.pop_front();
+  ++small_running_;
+  const auto wake_next = [this] {
+    if (!small_waiting_.empty() && small_running_ < small_at_once_) changed_.notify_all();
+  };
+  wake_next();
+  lock.unlock();
+  try {
+    (*first->job)();
+  } catch (...) {
+    first->thrown = std::current_exception();
+  }
+  lock.lock();
+  --small_running_;
+  wake_next();
+  if (clock_.Now() - start <= kMuchWork) return;
+  give_memory_back_ = true;
+  changed_.notify_all();
 }
 
 void PreparationLane::GiveMemoryBack() {

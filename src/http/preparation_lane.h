@@ -1,10 +1,11 @@
 // PreparationLane: the one thread in which large requests are parsed, tokenised and checked, so that many of them at
 // once cost the others no more than one does: one part of one core, and the memory of one parsed body. The thread has a
-// low priority, below that of the threads that compute. Small requests do not come here; whoever answers them prepares
-// them too.
+// low priority, below that of the threads that compute. Small requests do not come into that thread; whoever answers
+// them prepares them too, but only some threads at a time, on half of the cores: small requests can take nearly a tenth
+// of a second, and there are many threads that answer.
 //
-// Of the requests that wait the smallest comes first. Run may be called from any thread; it waits, without computing
-// anything, until its job has run or nobody wants it any more.
+// Of the requests that wait, large and small ones apart, the smallest comes first. Run may be called from any thread;
+// it waits, without computing anything, until its job has run or nobody wants it any more.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +26,7 @@ class PreparationLane {
   static constexpr size_t kSmallBytes = 64 << 10;
 
   // `patience`: how long a request may wait for its turn.
-  explicit PreparationLane(Duration patience, const Clock& clock = Clock::Real());
+  explicit PreparationLane(Duration patience, const Clock& clock = Clock::Real(), int small_at_once = HalfOfTheCores());
   ~PreparationLane();  // no Run may be under way
   PreparationLane(const PreparationLane&) = delete;
   PreparationLane& operator=(const PreparationLane&) = delete;
@@ -46,13 +47,18 @@ class PreparationLane {
     std::exception_ptr thrown = nullptr;
   };
 
+  static int HalfOfTheCores();
+  void RunHere(std::unique_lock<std::mutex>& lock, Waiting* first);
   void Work();
 
   const Duration patience_;
   const Clock& clock_;
+  const int small_at_once_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::list<Waiting*> waiting_;  // ascending in size
+  std::list<Waiting*> waiting_;        // ascending in size
+  std::list<Waiting*> small_waiting_;  // likewise
+  int small_running_ = 0;
   bool give_memory_back_ = false;
   bool ended_ = false;
   std::thread thread_;

@@ -528,7 +528,6 @@ TEST(HttpServerTest, WhatAKeyIsToldDoesNotDependOnThePromptsOfAnother) {
   const std::string secret = "The password is swordfish, and has been for years.";
   const Json turn = {{"role", "user"}, {"content", secret}};
   const std::string chat = Json{{"messages", Json::array({turn})}, {"max_tokens", 3}, {"temperature", 0}}.dump();
-  const std::string texts = Json{{"prompt", {secret, "Else."}}, {"max_tokens", 3}, {"n", 2}, {"temperature", 0}}.dump();
   const std::string completion = Json{{"prompt", secret},        {"n_predict", 3}, {"temperature", 0},
                                       {"return_progress", true}, {"n_probs", 2},   {"timings_per_token", true}}
                                      .dump();
@@ -544,7 +543,7 @@ TEST(HttpServerTest, WhatAKeyIsToldDoesNotDependOnThePromptsOfAnother) {
     const auto slots = [&](const char* key) { return Json::parse(server.Get("/slots", {{"x-api-key", key}})->body); };
     Json told = Json::array();
     for (const auto& [path, body] : {std::pair("/completion", completion),
-                                     {"/v1/completions", texts},
+                                     {"/v1/completions", Json{{"prompt", secret}, {"max_tokens", 3}}.dump()},
                                      {"/v1/chat/completions", chat},
                                      {"/v1/responses", Json{{"input", secret}, {"max_output_tokens", 3}}.dump()},
                                      {"/v1/messages", chat}}) {
@@ -561,6 +560,9 @@ TEST(HttpServerTest, WhatAKeyIsToldDoesNotDependOnThePromptsOfAnother) {
     const std::string& event = watcher.received();
     const size_t from = event.find("{\"metrics\"");
     told.push_back(Json::parse(event.substr(from, event.find("\n\n", from) - from))["slots"]);
+    // Which slots several answers to one request get depends on when they arrive.
+    const std::string twice = Json{{"prompt", secret}, {"max_tokens", 3}, {"n", 2}}.dump();
+    told.push_back(say("bert", "/v1/completions", twice)["usage"]);
     return told;
   };
   const Json after_the_same = told_bert(secret);
