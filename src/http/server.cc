@@ -159,8 +159,8 @@ struct HttpServer::Impl {
   }
 
   Viewer ViewerOf(const Request& request) const {
-    const ApiKey* key = KeyOf(request);
-    return {OwnerOf(request), key != nullptr && key->admin};
+    const ApiKey* key = KeyOf(options.api_keys, request);
+    return {OwnerOf(options.api_keys, request), key != nullptr && key->admin};
   }
 
   // Whether the request is refused because of who sends it. One rule, asked before the body is read and again, for the
