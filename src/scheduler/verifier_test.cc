@@ -10,12 +10,12 @@ namespace outrider {
 namespace {
 
 struct VerifierTest : testing::Test {
-  // Verifies a draft for a request whose next tokens the engine recites: "abcdef", then the end of the text.
+  // Verifies a draft for a request whose next tokens the engine recites: "abcdef", then the end of the text ('$' here).
   StepEntry& Verify(const std::string& draft, GenerationRequest request = Request("prompt")) {
     PendingRequest pending = Pending(std::move(request));
     sequence = pool.Begin(pending, {});
     step.ShareRows(pool.sequences());
-    for (const char c : draft) drafted.push_back({static_cast<Token>(c), 0.5f});
+    for (const char c : draft) drafted.push_back({c == '$' ? FakeTokenizer::kEos : static_cast<Token>(c), 0.5f});
     StepEntry& entry = step.entries()[0];
     entry.draft = drafted;
     step.AddRows(entry, false);
@@ -55,8 +55,8 @@ TEST_F(VerifierTest, TheFirstWrongTokenEndsTheWalk) {
 }
 
 TEST_F(VerifierTest, TheEndOfTheTextEndsTheWalk) {
-  StepEntry& entry = Verify("abcdefgh");
-  EXPECT_EQ(entry.accepted, 6);
+  StepEntry& entry = Verify("abcdef$$");
+  EXPECT_EQ(entry.accepted, 7) << "the drafted end too, and nothing after it";
   EXPECT_EQ(Drawn(), "abcdef<eos>");
   EXPECT_TRUE(sequence->drawn.back().ends);
   EXPECT_FALSE(sequence->drawn.front().ends);
