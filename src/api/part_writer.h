@@ -42,8 +42,8 @@ class PartWriter : public ResponseWriter {
   virtual std::string End() = 0;
 
   const std::vector<AnswerPart>& parts() const { return parts_; }
-  const Completion& completion() const { return completion_; }   // valid from End on
-  const GenerationTimings& timings() const { return timings_; }  // so far
+  const Completion& completion() const { return completion_; }    // valid from End on
+  const GenerationTimings& timings() const { return timings_; }   // so far
   const ChatMessage& message() const { return chat_.message(); }  // so far
   bool HasToolCalls() const { return !message().tool_calls.empty(); }
 

@@ -78,7 +78,7 @@ TEST(ReasoningFieldsTest, WithoutAFormatReasoningIsContent) {
   const std::string said = "<think>\nhm\n</think>\n\nYes.";
   Json body = {{"messages", {{{"role", "user"}, {"content", "hi"}}}}};
   Result<ParsedRequest> request = ParseChatCompletion(body, "", context.api);
-  EXPECT_EQ(Whole(&*request, {MakeLastChunk(said)})["choices"][0]["message"]["reasoning_content"], "hm");
+  EXPECT_EQ(Whole(&*request, {MakeLastChunk(said)})["choices"][0]["message"]["reasoning_content"], "hm\n");
   body["reasoning_format"] = "none";
   request = ParseChatCompletion(body, "", context.api);
   EXPECT_EQ(Whole(&*request, {MakeLastChunk(said)})["choices"][0]["message"],

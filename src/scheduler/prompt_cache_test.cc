@@ -80,8 +80,7 @@ TEST(PromptCacheTest, WhatIsLargerThanTheLimitIsNotKept) {
 class OneSlot {
  public:
   OneSlot(Rollback rollback, uint64_t cache_bytes)
-      : engine_(Info(rollback), FakeEngine::Hashing(256)),
-        scheduler_(engine_, tokenizer_, filters_, Options(cache_bytes)) {}
+      : engine_(Info(rollback), Letters), scheduler_(engine_, tokenizer_, filters_, Options(cache_bytes)) {}
 
   // The answer, and how many tokens of the prompt were not computed.
   std::pair<std::string, int> Ask(const std::string& owner, const std::string& prompt) {
@@ -100,6 +99,12 @@ class OneSlot {
   uint64_t cache_bytes() const { return scheduler_.Stats().cache_bytes; }
 
  private:
+  // Of whole characters, so that a text has the tokens that were generated.
+  static Token Letters(std::span<const Token> tokens) {
+    static const FakeEngine::Script kHashing = FakeEngine::Hashing(26);
+    return 'a' + kHashing(tokens);
+  }
+
   static EngineInfo Info(Rollback rollback) {
     EngineInfo info;
     info.n_vocab = 258;

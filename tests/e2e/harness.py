@@ -144,7 +144,7 @@ class Server(Process):
         super().__init__(BINARY, "serve", *models, "--port", "0", *flags, env=env)
         self.running.append(self)
         try:
-            ready = self.wait_for_line(r"listening on http://[\w.\-]+:(\d+)")
+            ready = self.wait_for_line(r"listening on https?://[\w.\-]+:(\d+)")
         except BaseException:
             self.running.remove(self)
             self.kill()

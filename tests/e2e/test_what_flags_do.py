@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 
-from harness import DRAFT_MODEL, HYBRID_MODEL, Server, chat_request, checked, events_in, seconds
+from harness import DRAFT_MODEL, HYBRID_MODEL, Server, chat_request, checked, endless, eventually, seconds
 
 STORY = "The cat sat on the mat. The dog sat on the mat. The bird sat on the mat. The cat sat on"
 PLAIN = ("--spec", "none")
@@ -34,15 +34,19 @@ class TestCacheRam:
         such a memory gives."""
 
         def talk(server):
-            told = ["Once upon a time there was a king." * 5, "The sea is deep and blue." * 6, "One, two, three, four." * 7]
+            def tokens(text):
+                return server.post("/tokenize", {"content": text})["tokens"]
+
+            told = [tokens(text) for text in ("Once upon a time." * 10, "The sea is blue." * 10, "One, two, three." * 10)]
             answers, cached = [], []
+            common = {"n_predict": 12, "temperature": 0.7, "seed": 3, "return_tokens": True, "ignore_eos": True}
             for turn in range(3):
                 for i, prompt in enumerate(told):
-                    answer = server.post("/completion", {"prompt": prompt, "n_predict": 12, "temperature": 0.7, "seed": 3})
+                    answer = server.post("/completion", {**common, "prompt": prompt})
                     answers.append(answer["content"])
-                    told[i] = prompt + answer["content"] + " And then"
+                    told[i] = prompt + answer["tokens"] + tokens(" And then")
                     if turn > 0:
-                        cached.append(answer["tokens_cached"] if "timings" not in answer else answer["timings"]["cache_n"])
+                        cached.append(answer["timings"]["cache_n"])
             return answers, cached
 
         with Server(*self.ONE_SLOT, model=model) as with_cache:
@@ -180,8 +184,6 @@ class TestTls:
         assert server.get("/health") == {"status": "ok"}
 
     def test_a_client_that_leaves_frees_its_slot(self, server):
-        from harness import endless, eventually
-
         with server.stream("/completion", endless()) as events:
             next(iter(events))
         eventually(server.slots_idle, "the slot to be free")
@@ -220,8 +222,8 @@ class TestResponseMemory:
                     ],
                 )
                 assert second.output_text == whole.output_text
-                with client.responses.stream(**common, input="And yours?", previous_response_id=second.id) as stream:
-                    streamed = stream.get_final_response()
+                asked = {**common, "input": "And yours?", "previous_response_id": second.id}
+                streamed = list(client.responses.create(**asked, stream=True))[-1].response
                 assert streamed.usage.input_tokens > second.usage.input_tokens > first.usage.input_tokens
                 with pytest.raises(openai.NotFoundError, match="not remembered"):
                     client.responses.create(**common, input="And?", previous_response_id=whole.id)
