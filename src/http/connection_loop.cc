@@ -217,8 +217,10 @@ void ConnectionLoop::Add(std::unique_ptr<Wire> wire, Peer peer) {
 
 // Drops the connection whose loss costs least, of one group of peers or of all; false if every one is being answered.
 bool ConnectionLoop::MakeRoom(const std::string* group) {
-  const auto worth = [](const Connection& c) {
-    return c.phase == Connection::Phase::kClosing ? 0 : c.reader->began() ? 2 : 1;
+  const TimePoint now = Now();
+  const auto worth = [&](const Connection& c) {
+    const bool idle = !c.reader->began() && now - c.since >= limits_.grace;
+    return c.phase == Connection::Phase::kClosing ? 0 : idle ? 1 : 2;
   };
   Connection* least = nullptr;
   for (const auto& connection : connections_) {

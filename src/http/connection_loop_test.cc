@@ -248,6 +248,7 @@ TEST(ConnectionLoopTest, ANewConnectionDisplacesTheSlowest) {
     ConnectionLimits limits;
     (per_peer ? limits.connections_per_peer : limits.connections) = 4;
     limits.idle = limits.head = kLimit;
+    limits.grace = Duration::zero();
     EchoServer server(limits);
     Socket oldest(server.port()), second(server.port()), idle(server.port()), busy(server.port());
     ASSERT_TRUE(oldest.Send("GET /oldest HT"));
@@ -270,6 +271,27 @@ TEST(ConnectionLoopTest, ANewConnectionDisplacesTheSlowest) {
     EXPECT_TRUE(second.ReadUntil("GET /second 0\n")) << "the others are still there";
     server.Release();
     EXPECT_TRUE(busy.ReadUntil("GET /wait 0\n")) << "and nobody is dropped who is being answered";
+  }
+}
+
+// Those that connect at the same time do not take each other's place before they could send anything.
+TEST(ConnectionLoopTest, NewConnectionsDisplaceSlowSendersAndNotEachOther) {
+  ConnectionLimits limits;
+  limits.connections_per_peer = 3;
+  limits.idle = limits.head = limits.grace = kLimit;
+  EchoServer server(limits);
+  std::vector<std::unique_ptr<Socket>> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(std::make_unique<Socket>(server.port()));
+    ASSERT_TRUE(slow.back()->Send("GET /slow HT"));
+  }
+  Socket one(server.port()), other(server.port());
+  int dropped = 0;
+  for (int i = 0; i < 2; ++i) dropped += slow[static_cast<size_t>(i)]->ReadToEnd();
+  EXPECT_EQ(dropped, 2) << "both are there";
+  for (Socket* fresh : {&one, &other}) {
+    ASSERT_TRUE(fresh->Send(Get("/fresh")));
+    EXPECT_TRUE(fresh->ReadUntil("GET /fresh 0\n"));
   }
 }
 
