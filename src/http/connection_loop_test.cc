@@ -277,14 +277,18 @@ TEST(ConnectionLoopTest, ANewConnectionDisplacesTheSlowest) {
 // Those that connect at the same time do not take each other's place before they could send anything.
 TEST(ConnectionLoopTest, NewConnectionsDisplaceSlowSendersAndNotEachOther) {
   ConnectionLimits limits;
-  limits.connections_per_peer = 3;
+  limits.connections_per_peer = 4;
   limits.idle = limits.head = limits.grace = kLimit;
   EchoServer server(limits);
+  Socket busy(server.port());
   std::vector<std::unique_ptr<Socket>> slow;
   for (int i = 0; i < 3; ++i) {
     slow.push_back(std::make_unique<Socket>(server.port()));
     ASSERT_TRUE(slow.back()->Send("GET /slow HT"));
   }
+  // The loop has read all this before it answers what is sent now, and nobody takes the place of one who waits.
+  ASSERT_TRUE(busy.Send(Get("/wait")));
+  ASSERT_TRUE(Eventually([&] { return server.waiting() == 1; }));
   Socket one(server.port()), other(server.port());
   int dropped = 0;
   for (int i = 0; i < 2; ++i) dropped += slow[static_cast<size_t>(i)]->ReadToEnd();

@@ -160,7 +160,7 @@ DEAR = {
     "an object of 200,000 keys": ("/completion", json.dumps({"prompt": "x", "logit_bias": object_of_keys(200_000)}), {400}),
     "a list of 200,000 biases": ("/completion", json.dumps({"prompt": "x", "logit_bias": [[i % 9000, 1] for i in range(200_000)]}), {400}),
     "800 objects of 1,000 keys": ("/completion", json.dumps({"prompt": "x", "a": [object_of_keys(1000)] * 800}), {400}),
-    "60 objects of 1,000 keys": ("/completion", json.dumps({"prompt": "x", "n_predict": 1, "a": [object_of_keys(1000)] * 60}), {200, 429}),
+    "30 objects of 1,000 keys": ("/completion", json.dumps({"prompt": "x", "n_predict": 1, "a": [object_of_keys(1000)] * 30}), {200, 429}),
     "brackets": ("/completion", "[" * (8 * MIB), {400}),
     "a million values": ("/completion", '{"prompt": [' + "[]," * 2_700_000 + "[]]}", {400}),
     "a prompt of 8 MiB": ("/completion", json.dumps({"prompt": "x" * (8 * MIB - 100)}), {400}),
