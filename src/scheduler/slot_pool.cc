@@ -42,8 +42,10 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
   }
   if (best == nullptr) return nullptr;
 
+  // As in llama-server, a request that names its slot gets what is in that slot: nothing if it was erased.
   const auto find_copy = [&] {
-    return request.reuse_prefix ? cache_.Find(request.owner, request.prompt, best_prefix) : nullptr;
+    const bool any_slot = request.reuse_prefix && request.slot < 0;
+    return any_slot ? cache_.Find(request.owner, request.prompt, best_prefix) : nullptr;
   };
   KeepCopy(*best, find_copy() == nullptr ? best_prefix : 0);
   const SavedSlot* copy = find_copy();  // what was kept may have displaced it
