@@ -139,7 +139,7 @@ function Table({ series, data, xLabels, xTitle, time, shown }: { series: Series[
           <tbody>
             {[...data[0]].slice(first).map((x, row) => (
               <tr key={row}>
-                <td>{xLabels ? xLabels[x] : time ? short(-x) : x}</td>
+                <td>{xLabels ? xLabels[x] : time ? short(Math.abs(x)) : x}</td>
                 {series.map((_, i) => <td key={i}>{shown(data[i + 1]![first + row])}</td>)}
               </tr>
             ))}
