@@ -277,7 +277,7 @@ EnsureDistill() {
   local REQUIREMENTS=$ROOT/tools/distill/requirements.txt size='jax, gguf and pytest (150 MB)' venv
   if [[ -n ${OUTRIDER_DISTILL_PYTHON:-} ]]; then
     DISTILL=$OUTRIDER_DISTILL_PYTHON
-    "$DISTILL" -c 'import gguf, jax' || Fail "OUTRIDER_DISTILL_PYTHON=$DISTILL must be a Python with the packages jax and gguf"
+    "$DISTILL" -c 'import gguf, jax' 2>/dev/null || Fail "OUTRIDER_DISTILL_PYTHON=$DISTILL must be a Python with the packages jax and gguf"
     return
   fi
   if [[ ${1:-} == cuda ]]; then

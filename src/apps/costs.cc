@@ -10,6 +10,7 @@
 #include "bench/prompt_set.h"
 #include "drafters/calibration.h"
 #include "drafters/model_drafter.h"
+#include "engine/llama/head_file.h"
 #include "engine/model_options.h"
 
 namespace outrider {
@@ -67,7 +68,8 @@ Result<MeasuredCosts> MeasureCosts(const std::string& model, const std::string& 
   auto calibration = MeasureCostCurve((*target)->engine(), 0, kBudget);
   if (!calibration.ok()) return calibration.status();
   costs.curve = std::move(calibration->curve);
-  if (draft.empty()) return costs;
+  // A head computes beside its target only; its tokens are measured while it serves.
+  if (draft.empty() || FileArchitecture(draft) == "eagle3") return costs;
   ModelOptions draft_model = target_model;
   draft_model.path = draft;
   draft_model.kernel_trials = (*target)->options().kernel_trials;

@@ -93,7 +93,8 @@ def compare(guesses: Guesses, output: jax.Array, places: jax.Array) -> dict[str,
     @jax.checkpoint
     def one(part: tuple[jax.Array, jax.Array, jax.Array]) -> dict[str, jax.Array]:
         hidden, ids, logs = part
-        return losses.distances(project(hidden, output), places[ids], logs)
+        logits = jnp.matmul(hidden, output.astype(hidden.dtype).T, preferred_element_type=jnp.float32)
+        return losses.distances(logits, places[ids], logs)
 
     parts = jax.lax.map(one, (cut(guesses.hidden), cut(guesses.ids), cut(guesses.logs)))
     return {name: value.reshape(-1)[:count].reshape(guesses.valid.shape) for name, value in parts.items()}

@@ -149,5 +149,5 @@ class Data:
                 segment[r, at : at + count] = number
                 own[r, at + first_own : at + count] = True
                 at += count
-        return {"token": records["token"], "ids": records["ids"], "logs": records["logs"], "states": records["states"],
-                "segment": segment, "own": own}
+        fields = {name: np.ascontiguousarray(records[name]) for name in ("token", "ids", "logs", "states")}
+        return fields | {"segment": segment, "own": own}
