@@ -25,7 +25,8 @@ DrafterAsking::DrafterAsking(const SpeculatorOptions& options, const std::vector
 
 StepOutlook DrafterAsking::With(std::span<const SequenceOutlook> sequences) const {
   StepOutlook outlook = step_.With(sequences);
-  outlook.max_seconds = budget_.max_seconds - (draft_seconds_ - invested_seconds_);
+  outlook.max_seconds = max_seconds_ - (draft_seconds_ - invested_seconds_);
+  outlook.seconds_per_gain = seconds_per_gain_;
   return outlook;
 }
 
@@ -49,7 +50,7 @@ bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds)
   const double plain_seconds = policy_.PlainSeconds(step_.Plain());
   return record.trial_seconds + seconds <=
              tuning_.first_trials * plain_seconds + tuning_.trial_share * stepping_seconds_ &&
-         plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= budget_.max_seconds;
+         plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= max_seconds_;
 }
 
 void DrafterAsking::AskInEveryStep(DrafterRecord& record) {
@@ -218,9 +219,8 @@ void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
     const int generated = RequestOf(sequence).generated;
     const int remaining = std::min(sequence.room, std::max(tuning_.typical_answer - generated, generated));
     const double earns = gain / step_.generating() * remaining * plain_seconds;
-    const double reading = lag * per_token;
-    const bool pays = options_.always || (record.read_seconds.known() && tuning_.reading_return * reading <= earns &&
-                                          invested_seconds_ + reading <= budget_.max_investment_seconds);
+    const bool pays =
+        options_.always || (record.read_seconds.known() && tuning_.reading_return * lag * per_token <= earns);
     int slice = tuning_.first_slice;
     if (per_token > 0) {
       slice = std::clamp(static_cast<int>(tuning_.slice_share * plain_seconds / per_token), kMinSlice, kMaxSlice);

@@ -10,7 +10,6 @@
 // What they answer is offered to the DraftSelection. Belongs to a Speculator.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,12 +24,6 @@
 
 namespace outrider {
 
-// What a step may spend so that no request becomes slower than it may (PaceBudget). Infinity = no limit.
-struct StepBudget {
-  double max_seconds = std::numeric_limits<double>::infinity();             // of the step, drafting included
-  double max_investment_seconds = std::numeric_limits<double>::infinity();  // what only later steps can bring back
-};
-
 class DrafterAsking {
  public:
   // All arguments must outlive this object. `requests`: by sequence.
@@ -39,10 +32,12 @@ class DrafterAsking {
                 SpeculationAccount& account, const Clock& clock);
 
   // A step is planned: first AskInEveryStep for the drafters that answer at once, then AskIfItPays for those that
-  // compute.
-  void BeginStep(const StepBudget& budget) {
+  // compute. The step may take `max_seconds`, drafting included, and `seconds_per_gain` more for each draft token that
+  // every sequence is expected to gain.
+  void BeginStep(double max_seconds, double seconds_per_gain) {
     draft_seconds_ = invested_seconds_ = 0;
-    budget_ = budget;
+    max_seconds_ = max_seconds;
+    seconds_per_gain_ = seconds_per_gain;
   }
   void AskInEveryStep(DrafterRecord& record);
   void AskIfItPays(DrafterRecord& record);
@@ -56,6 +51,8 @@ class DrafterAsking {
 
   // Seconds of this step that were spent on drafts, including rollbacks (AddRollback) and reading.
   double draft_seconds() const { return draft_seconds_; }
+  // Those of them in which drafters read histories because that is expected to pay over the rest of the answer.
+  double invested_seconds() const { return invested_seconds_; }
   void AddRollback(double seconds) { draft_seconds_ += seconds; }
 
   // The step is over and took `seconds` in all; a share of this time may be spent on trials.
@@ -95,10 +92,8 @@ class DrafterAsking {
   DraftSelection& selection_;
   SpeculationAccount& account_;
   const Clock& clock_;
-  StepBudget budget_;            // of this step
-  double draft_seconds_ = 0;     // of this step
-  double invested_seconds_ = 0;  // those of them in which drafters read histories because later steps will gain by it
-  double stepping_seconds_ = 0;  // over all steps so far
+  double draft_seconds_ = 0, invested_seconds_ = 0, max_seconds_ = 0, seconds_per_gain_ = 0;  // of this step
+  double stepping_seconds_ = 0;                                                               // over all steps so far
 
   // Scratch.
   std::vector<Proposal*> asked_;

@@ -43,9 +43,8 @@ void Policy::BeginOptions(const StepOutlook& step) {
   }
   rows_.insert(rows_.end(), other, step.others.end());
   drafted_.assign(step.sequences.size(), 0);
-  likely_.assign(step.sequences.size(), 0);
+  expected_.assign(step.sequences.size(), 0);
   tokens_so_far_ = 0;
-  plain_seconds_ = PlainSeconds(step);
   risks_.resize(std::max(risks_.size(), step.sequences.size()));
   for (Risk& risk : risks_) {
     risk.chance.clear();
@@ -57,9 +56,8 @@ void Policy::BeginOptions(const StepOutlook& step) {
 void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   ++rows_[place_[which]].rows;
   ++drafted_[which];
-  const double survival = step.sequences[which].survival[place];
-  if (survival >= tuning_.likely_survival) likely_[which] += survival;
-  tokens_so_far_ += survival;
+  expected_[which] += step.sequences[which].survival[place];
+  tokens_so_far_ += step.sequences[which].survival[place];
 }
 
 // The expected cost of the rollback of sequence `which`. It costs nothing if at most `free_tokens` tokens of its draft
@@ -96,22 +94,16 @@ void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   int rows = 0;
   for (const SequenceRows& sequence : rows_) rows += sequence.rows;
   const bool has_drafts = !options_.empty();
-  double own_switches = 0, switches = 0;
+  double switches = 0;
   if (has_drafts && layout_.parts.size() > 1) {
-    own_switches = switches = static_cast<double>(layout_.parts.size());
+    switches = static_cast<double>(layout_.parts.size());
   } else if (has_drafts && rows != step.last_rows) {
-    own_switches = 2;          // to this shape and back
-    switches = 2 / mean_run_;  // the same once for all steps of a run
-  } else if (has_drafts) {
-    own_switches = 1;  // back
+    switches = 2 / mean_run_;  // to this shape and back, once for all steps of a run
   }
   seconds += switches * curve_.SwitchSeconds();
   for (size_t i = 0; i < drafted_.size(); ++i) seconds += RollbackSeconds(step, i, layout_.free_rollback);
-  options_.push_back({.tokens = tokens_so_far_,
-                      .seconds = seconds,
-                      .max_seconds = seconds + (own_switches - switches) * curve_.SwitchSeconds(),
-                      .likely_tokens = *std::min_element(likely_.begin(), likely_.end()),
-                      .known = !has_drafts || HasKnownShape()});
+  options_.push_back(
+      {tokens_so_far_, seconds, *std::min_element(expected_.begin(), expected_.end()), !has_drafts || HasKnownShape()});
 }
 
 // options_[n] is the option with the n draft rows that survive most likely; order_[n] is the sequence whose draft has
@@ -177,8 +169,8 @@ bool Policy::HasKnownShape() const {
 // Whether the step may take so long (PaceBudget). A step without drafts always may.
 bool Policy::Affordable(size_t option, double draft_seconds, const StepOutlook& step) const {
   const Option& chosen = options_[option];
-  return option == 0 || (chosen.known && chosen.max_seconds + draft_seconds <=
-                                             step.max_seconds + plain_seconds_ * chosen.likely_tokens);
+  return option == 0 || (chosen.known && chosen.seconds + draft_seconds <=
+                                             step.max_seconds + step.seconds_per_gain * chosen.min_tokens);
 }
 
 size_t Policy::BestOption(double rate, double draft_seconds, const StepOutlook& step) {
@@ -205,7 +197,7 @@ size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
         curve_.Uncertainty(fixed_rows + static_cast<int>(option), fixed_rows + static_cast<int>(best), step.context);
     const double loss = gain - GainOf(option, rate);
     const double hope = gain - loss + tuning_.optimism * uncertainty * rate * options_[option].seconds;
-    if (!Affordable(option, 0, step)) continue;
+    if (!options_[option].known) continue;
     if (loss <= 0 || loss > credit_ || hope <= best_hope || hope - gain < tuning_.min_upside * loss) continue;
     best_hope = hope;
     trial = option;

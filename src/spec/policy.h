@@ -55,9 +55,10 @@ struct StepOutlook {
   std::span<const SequenceRows> others = {};   // without a draft: prompts, mostly; in ascending order
   int context = 0;                             // mean length of the generating sequences
   int last_rows = 0;  // of the step before; 0 if it had other sequences or prompts, or was computed in several parts
-  // The step may take at most max_seconds, including the time of drafts that are made from now on, and as much more as
-  // plain steps would take for the likely draft tokens that every sequence gains by it (PaceBudget).
+  // The step may take at most max_seconds, including the time of drafts that are made from now on. If every sequence is
+  // expected to gain k draft tokens by it, it may take k * seconds_per_gain more (PaceBudget).
   double max_seconds = std::numeric_limits<double>::infinity();
+  double seconds_per_gain = 0;
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int fixed_rows() const {
@@ -107,9 +108,8 @@ class Policy {
   // A choice of draft rows: how many of these tokens are expected to be accepted, and how long the step takes.
   struct Option {
     double tokens, seconds;
-    double max_seconds;    // the same if no other step shares the switches of shapes, to this step and back
-    double likely_tokens;  // draft tokens that the sequence with the fewest of them is very likely to gain
-    bool known;            // whether its time can be told: see HasKnownShape
+    double min_tokens;  // the accepted tokens that the sequence with the fewest of them is expected to get
+    bool known;         // whether its time can be told: see HasKnownShape
   };
 
   // The next token of a draft that is not among the rows yet.
@@ -162,10 +162,9 @@ class Policy {
   std::vector<SequenceRows> rows_;   // of the option being listed, prompts included
   std::vector<size_t> place_;        // in rows_, by generating sequence
   std::vector<int> drafted_;         // of the option being listed, by generating sequence
-  std::vector<double> likely_;       // likewise: draft tokens that are very likely to be right
-  double tokens_so_far_ = 0;         // draft tokens expected to be right
+  std::vector<double> expected_;     // likewise: draft tokens expected to be right
+  double tokens_so_far_ = 0;         // their sum
   std::vector<Risk> risks_;          // by generating sequence, filled as far as it was asked for
-  double plain_seconds_ = 0;         // of the step whose options are listed
   std::vector<SequenceRows> plain_;  // scratch of PlainSeconds
   StepLayout layout_;
 };

@@ -321,50 +321,6 @@ TEST(PolicyTest, WhereASwitchIsExpensiveUnequalWidthsAreMoreExpensive) {
   EXPECT_EQ(careful.Gain(uneven.outlook(), 0), 0);
 }
 
-// How many tokens of a single draft are verified if the step may take `max_seconds`.
-int ChooseWithin(Policy& policy, const std::vector<double>& draft, double max_seconds) {
-  const Step step(draft);
-  StepOutlook outlook = step.outlook();
-  outlook.max_seconds = max_seconds;
-  outlook.last_rows = 1;
-  int rows = -1;
-  policy.ChooseRows(outlook, 64, std::span(&rows, 1));
-  return rows;
-}
-
-TEST(PolicyTest, OnlyLikelyTokensMayMakeAStepLongerThanItMayBe) {
-  const CostCurve curve = Line(0.4);
-  Policy policy = MakePolicy(curve);
-  EXPECT_EQ(ChooseWithin(policy, {0.65}, 0.0141), 1) << "it pays, and the step may take so long";
-  EXPECT_EQ(ChooseWithin(policy, {0.65}, 0.0139), 0) << "it pays, but the request cannot afford to be wrong";
-  EXPECT_EQ(ChooseWithin(policy, {0.9}, 0.0101), 1) << "it will hardly be wrong";
-}
-
-TEST(PolicyTest, AStepMustAffordTheSwitchOfShapesAndTheOneBack) {
-  const CostCurve curve({{1, 0.01}, {2, 0.011}, {3, 0.012}}, /*switch_seconds=*/0.003);
-  Policy policy = MakePolicy(curve);
-  EXPECT_EQ(ChooseWithin(policy, {0.65}, 0.011 + 0.0061), 1);
-  EXPECT_EQ(ChooseWithin(policy, {0.65}, 0.011 + 0.0059), 0);
-}
-
-TEST(PolicyTest, ATrialIsNotTakenWhereItCannotBeAfforded) {
-  const std::vector<double> draft = {0.6};
-  const auto tried = [&](double max_seconds) {
-    CostCurve curve = Line(1);
-    Policy policy = MakePolicy(curve);
-    bool any = false;
-    for (int i = 0; i < 500; ++i) {
-      const int rows = ChooseWithin(policy, draft, max_seconds);
-      any = any || rows > 0;
-      curve.Observe(1 + rows, kContext, 0.01 * (1 + rows));
-      policy.Observe(Step(draft).outlook(), rows, 1, 0.01 * (1 + rows));
-    }
-    return any;
-  };
-  EXPECT_TRUE(tried(1));
-  EXPECT_FALSE(tried(0.0101));
-}
-
 TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
   Policy policy = MakePolicy(curve);
