@@ -77,6 +77,13 @@ Result<bool> ComputeTheSame(Engine& one, Engine& other) {
   return *logits == *others;
 }
 
+// The model and what is loaded with it.
+std::string Weights(const LlamaModel& model) {
+  std::string text = fmt::format("{:016x}", model.fingerprint());
+  for (const LlamaAdapter& adapter : model.adapters()) text += fmt::format("+{:016x}", adapter.info.fingerprint);
+  return text;
+}
+
 std::string Settings(const ModelOptions& model, const std::string& kernels, const ContextOptions& context,
                      const EngineInfo& info) {
   const std::string where =
@@ -107,9 +114,8 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
   target->copies_.push_back({std::move(*model), std::move(*engine), nullptr});
   target->context_ = context;
   target->options_ = options;
-  target->key_ =
-      fmt::format("{:016x}, {},{}, {}, {}", target->model()->fingerprint(), Build(), ProcessorName(), DeviceSummary(),
-                  Settings(options, target->model()->kernels(), context, target->unpadded().info()));
+  target->key_ = fmt::format("{}, {},{}, {}, {}", Weights(*target->model()), Build(), ProcessorName(), DeviceSummary(),
+                             Settings(options, target->model()->kernels(), context, target->unpadded().info()));
   if (context.exactness == Exactness::kPad) {
     if (!target->CanPad()) {
       return InvalidArgument("--exact pad does not work with this model: its memory cannot take padding back");

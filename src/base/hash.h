@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace outrider {
@@ -24,5 +25,9 @@ class Fnv1a {
  private:
   uint64_t hash_ = 0xcbf29ce484222325;
 };
+
+// Hashes a file's size and 256 samples of it: cheap for a file of any size, and enough for one of weights, because
+// other weights differ in every sample.
+Fnv1a HashFileSamples(const std::string& path);
 
 }  // namespace outrider

@@ -23,6 +23,7 @@
 #include "http/key_limits.h"
 #include "http/page_routes.h"
 #include "http/preparation_lane.h"
+#include "http/server_limits.h"
 #include "http/slots.h"
 #include "http/welcome.h"
 
@@ -31,26 +32,6 @@ namespace {
 
 using httplib::Request;
 using httplib::Response;
-
-constexpr int kMaxGenerations = 1024;  // each has a thread
-constexpr int kSpareWorkers = 16;      // for requests that do not generate, however many do
-
-ConnectionLimits LimitsOf(const HttpOptions& options) {
-  const auto seconds = [](double value) {
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
-  };
-  ConnectionLimits limits;
-  limits.idle = std::chrono::seconds(options.idle_seconds);
-  limits.head = seconds(options.head_seconds);
-  limits.body = seconds(options.body_seconds);
-  limits.silence = std::chrono::seconds(options.timeout_seconds);
-  limits.connections = options.max_connections;
-  limits.connections_per_peer = options.max_connections_per_peer;
-  limits.buffered_bytes = options.max_buffered_bytes;
-  limits.request.max_body_bytes = options.max_body_bytes;
-  limits.workers = std::min(options.max_generations, kMaxGenerations) + kSpareWorkers;
-  return limits;
-}
 
 }  // namespace
 
@@ -71,7 +52,8 @@ struct HttpServer::Impl {
         services(http_services),
         page(options.page, services),
         browser_guard({options.host, options.allowed_hosts, options.cors_origins}),
-        slot_actions(options.slot_files, services.info.model_fingerprint, services.scheduler),
+        slot_actions(options.slot_files, {services.info.model_fingerprint, services.adapters->Fingerprints()},
+                     services.scheduler),
         lane(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.body_seconds))),
         server(LimitsOf(options), std::chrono::seconds(options.timeout_seconds),
                {.wants_body = [this](const RequestHead& head) { return !Check(EntryOf(head)); },
@@ -123,6 +105,18 @@ struct HttpServer::Impl {
     });
   }
 
+  // An endpoint that changes what others get, so that it needs an admin key where keys are needed. `what` is done by
+  // it.
+  void PostAsAdmin(const std::string& path, const std::string& what,
+                   std::function<Result<Json>(const Request&)> answer) {
+    Post(path, [this, what, answer = std::move(answer)](const Request& request, Response& response) {
+      const ApiKey* key = KeyOf(request);
+      const bool may = !options.api_keys.required() || (key != nullptr && key->admin);
+      const std::string why = " only with an admin key (--admin-key, or the word admin in --api-key-file)";
+      SendResult(request, response, may ? answer(request) : PermissionDenied(what + why));
+    });
+  }
+
   // A request that computes with the model: one of at most as many as may run or wait, and of its key's.
   struct Admission {
     std::shared_ptr<void> counted;
@@ -132,7 +126,7 @@ struct HttpServer::Impl {
   // Nothing if the request has been refused.
   std::optional<Admission> Admit(const Request& request, Response& response) {
     Admission admission{std::shared_ptr<void>(nullptr, [this](void*) { --generating; }), nullptr};
-    if (++generating > std::min(options.max_generations, kMaxGenerations)) {
+    if (++generating > GenerationLimit(options)) {
       SendLimit(request, response, RetryAfter(),
                 {StatusCode::kResourceExhausted, "too many requests are running or waiting (limit: --queue)"});
       return std::nullopt;
@@ -278,14 +272,15 @@ struct HttpServer::Impl {
     PostEmbeddings("/v1/embeddings", ParseEmbeddings);
     for (const char* path : {"/embeddings", "/embedding"}) PostEmbeddings(path, ParseLlamaEmbeddings);
     for (const char* path : {"/v1/rerank", "/v1/reranking", "/rerank", "/reranking"}) PostEmbeddings(path, ParseRerank);
-    Post("/slots/:id", [this](const Request& request, Response& response) {
-      if (const ApiKey* key = KeyOf(request); options.api_keys.required() && (key == nullptr || !key->admin)) {
-        return SendError(request, response,
-                         PermissionDenied("slots are saved, restored and erased only with an admin key (--admin-key, "
-                                          "or the word admin in --api-key-file)"));
-      }
+    PostAsAdmin("/slots/:id", "slots are saved, restored and erased", [this](const Request& request) {
       const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
-      SendResult(request, response, slot_actions.Act(id, action, request.body, OwnerOf(request)));
+      return slot_actions.Act(id, action, request.body, OwnerOf(request));
+    });
+    Get("/lora-adapters",
+        [this](const Request&, Response& response) { SendJson(response, services.adapters->Describe()); });
+    PostAsAdmin("/lora-adapters", "the default scales of adapters are set", [this](const Request& request) {
+      const auto body = ParseBody(request);
+      return body.ok() ? services.adapters->SetDefaults(*body) : Result<Json>(body.status());
     });
   }
 

@@ -40,6 +40,7 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
     if (tokenizer.EndsGeneration(token)) end_token_bans_.emplace_back(token, -std::numeric_limits<float>::infinity());
   }
+  stats_.adapter_requests.resize(static_cast<size_t>(engine.info().n_adapters));
   PublishStatus();
 }
 
@@ -53,7 +54,7 @@ bool Scheduler::Step() {
   EndLost();
   Admit();
   draw_budget_.Choose(slots_.sequences(), clock_.Now());
-  step_.Plan(slots_.sequences());
+  step_.Plan(slots_.sequences(), clock_.Now());
   if (!step_.empty()) {
     ChooseDrafts();
     BuildBatch();
@@ -119,7 +120,7 @@ void Scheduler::Admit() {
       ShareFamilyPrompt(slots_.sequences(), engine_, sequence);
       const GenerationRequest& request = sequence->generation->request();
       speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
-                         {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
+                         {request.sampling, sequence->owner, verifier_.ModeFor(request) == VerifyMode::kReject});
       ReportProgress(*sequence, sequence->admitted);
     } else {
       left.push_back(std::move(pending));
@@ -210,6 +211,7 @@ Status Scheduler::Decode() {
   ++stats_.steps;
   stats_.busy_slots += static_cast<uint64_t>(slots_.busy());
   stats_.rows += static_cast<uint64_t>(step_.batch().size());
+  stats_.adapter_switches = step_.adapter_switches();
   return status;
 }
 
@@ -363,6 +365,7 @@ void Scheduler::Finish(Sequence& sequence, FinishReason reason, Status error) {
       reason == FinishReason::kLength && static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
   sequence.steps.clear();
   CountFinished(*chunk.completion, &stats_);
+  for (const AdapterScale& adapter : sequence.adapters) ++stats_.adapter_requests[static_cast<size_t>(adapter.id)];
   LogFinished(*chunk.completion);
   outbox_.emplace_back(sequence.generation, std::move(chunk));
   slots_.End(sequence, clock_.Now());

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/memory_owner.h"
+
 namespace outrider {
 
 SlotPool::SlotPool(Engine& engine) : engine_(engine), sequences_(static_cast<size_t>(engine.info().n_sequences)) {
@@ -17,10 +19,10 @@ int SlotPool::busy() const {
 }
 
 // How many tokens of the prompt are in the memory of `sequence` and can be reused: none of another owner's, who could
-// otherwise be asked, with guesses, what the prompt was. The last token of the prompt is always decoded, because the
-// first token of the answer is drawn from its row.
+// otherwise be asked, with guesses, what the prompt was; and none that were computed with other adapters. The last
+// token of the prompt is always decoded, because the first token of the answer is drawn from its row.
 Pos SlotPool::Reusable(const Sequence& sequence, const GenerationRequest& request) const {
-  if (!request.reuse_prefix || sequence.owner != request.owner) return 0;
+  if (!request.reuse_prefix || sequence.owner != MemoryOwner(request.owner, request.adapters)) return 0;
   const size_t shared = std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1);
   return engine_.TruncatedLength(sequence.id, static_cast<Pos>(shared));
 }
@@ -41,11 +43,13 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
 
   const Pos kept = engine_.TruncateTo(best->id, best_prefix);
   best->tokens = request.prompt;
-  best->owner = request.owner;
+  best->adapters = request.adapters;
+  best->owner = MemoryOwner(request.owner, request.adapters);
   best->prompt_length = static_cast<Pos>(request.prompt.size());
   best->text = TextStream(request.stop);
   best->submitted = pending.submitted;
   best->admitted = now;
+  best->last_step = 0;
   best->failed_steps = 0;
   best->suspect = false;
   best->dear = false;
@@ -93,7 +97,7 @@ Result<SavedSlot> SlotPool::Save(SeqId slot) {
   if (!sequence.ok()) return sequence.status();
   auto state = engine_.SaveSequence(slot);
   if (!state.ok()) return state.status();
-  return SavedSlot{(*sequence)->tokens, std::move(*state)};
+  return SavedSlot{(*sequence)->tokens, std::move(*state), (*sequence)->adapters};
 }
 
 Status SlotPool::Restore(SeqId slot, SavedSlot saved, const std::string& owner) {
@@ -101,7 +105,8 @@ Status SlotPool::Restore(SeqId slot, SavedSlot saved, const std::string& owner) 
   if (!sequence.ok()) return sequence.status();
   Status result = engine_.RestoreSequence(slot, saved.state, static_cast<Pos>(saved.tokens.size()));
   (*sequence)->tokens = result.ok() ? std::move(saved.tokens) : std::vector<Token>();
-  (*sequence)->owner = owner;
+  (*sequence)->owner = MemoryOwner(owner, saved.adapters);
+  (*sequence)->adapters = std::move(saved.adapters);
   if (!result.ok()) engine_.TruncateTo(slot, 0);
   return result;
 }
