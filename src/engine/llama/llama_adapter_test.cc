@@ -136,19 +136,19 @@ TEST(LlamaAdapterValuesTest, OurLayoutChangesNoProduct) {
   };
   for (const auto& [name, recipe] : recipes) {
     const std::string path = Written("values", recipe);
-    auto ours = Load({path}), ggmls = Load({path}, Kernels::kGgml);
-    ASSERT_TRUE(ours.ok() && ggmls.ok());
-    EXPECT_TRUE(TypesNotInTiles(*(*ours)->adapters()[0].handle).empty()) << name;
-    EXPECT_FALSE(TypesNotInTiles(*(*ggmls)->adapters()[0].handle).empty());
-    const auto tokens = Text(**ours, 24);
-    auto one = MakeEngine(*ours);
-    auto other = MakeEngine(*ggmls);
+    const auto logits_with = [&](Kernels kernels, const AdapterSet& adapters) {  // a process has one kind of kernels
+      auto model = Load({path}, kernels);
+      EXPECT_TRUE(model.ok());
+      EXPECT_EQ(TypesNotInTiles(*(*model)->adapters()[0].handle).empty(), kernels == Kernels::kOutrider) << name;
+      return LogitsOf(*MakeEngine(*model), 0, adapters, Text(**model, 24), 0, 24);
+    };
+    const Rows without = logits_with(Kernels::kOutrider, {});
     for (const float scale : {1.0f, -0.5f}) {
-      const Rows a = LogitsOf(*one, 0, {{0, scale}}, tokens, 0, 24),
-                 b = LogitsOf(*other, 0, {{0, scale}}, tokens, 0, 24);
-      const double effect = LargestDifference(a, LogitsOf(*one, 0, {}, tokens, 0, 24));
+      const AdapterSet adapters = {{0, scale}};
+      const Rows ours = logits_with(Kernels::kOutrider, adapters), ggmls = logits_with(Kernels::kGgml, adapters);
+      const double effect = LargestDifference(ours, without);
       EXPECT_GT(effect, 1) << name;
-      EXPECT_LT(LargestDifference(a, b), effect / 10) << name << ", scale " << scale;
+      EXPECT_LT(LargestDifference(ours, ggmls), effect / 10) << name << ", scale " << scale;
     }
   }
 }
