@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "chat/chat_template.h"
+#include "engine/media.h"
 #include "engine/tokenizer.h"
 #include "scheduler/generation.h"
 
@@ -37,6 +38,7 @@ struct ApiContext {
   bool verbose = false;                    // default of verbose
   int batch = 2048;                        // rows that the engine decodes at once; what /infill fills from one file
   bool suffix_first = false;               // /infill: the suffix comes before the prefix
+  MediaReader* media = nullptr;            // reads pictures and sounds; null = the model takes text only
   std::string rank_template = {};  // /rerank: text with {query} and {document}; "" = the two, one after the other
 };
 

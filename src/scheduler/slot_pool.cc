@@ -21,8 +21,10 @@ int SlotPool::busy() const {
 // first token of the answer is drawn from its row.
 Pos SlotPool::Reusable(const Sequence& sequence, const GenerationRequest& request) const {
   if (!request.reuse_prefix || sequence.owner != request.owner) return 0;
-  const size_t shared = std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1);
-  return engine_.TruncatedLength(sequence.id, static_cast<Pos>(shared));
+  const auto shared =
+      static_cast<Pos>(std::min(CommonPrefix(sequence.tokens, request.prompt), request.prompt.size() - 1));
+  const Pos same = std::min(shared, CommonMediaPrefix(sequence.media, PlacesOf(request.media)));
+  return engine_.TruncatedLength(sequence.id, same);
 }
 
 Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
@@ -41,6 +43,7 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
 
   const Pos kept = engine_.TruncateTo(best->id, best_prefix);
   best->tokens = request.prompt;
+  best->media = PlacesOf(request.media);
   best->owner = request.owner;
   best->prompt_length = static_cast<Pos>(request.prompt.size());
   best->text = TextStream(request.stop);
@@ -61,7 +64,9 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
 void SlotPool::End(Sequence& sequence, TimePoint now) {
   sequence.generation.reset();
   sequence.sampler.reset();
-  sequence.tokens.resize(static_cast<size_t>(engine_.Length(sequence.id)));
+  const Pos length = engine_.Length(sequence.id);
+  sequence.tokens.resize(static_cast<size_t>(length));
+  std::erase_if(sequence.media, [length](const MediaPlace& place) { return place.begin >= length; });
   sequence.last_used = now;
 }
 
@@ -91,6 +96,9 @@ Result<Sequence*> SlotPool::Idle(SeqId slot) {
 Result<SavedSlot> SlotPool::Save(SeqId slot) {
   auto sequence = Idle(slot);
   if (!sequence.ok()) return sequence.status();
+  if (!(*sequence)->media.empty()) {
+    return Unsupported(fmt::format("slot {} has read a picture or a sound, which a slot file cannot name", slot));
+  }
   auto state = engine_.SaveSequence(slot);
   if (!state.ok()) return state.status();
   return SavedSlot{(*sequence)->tokens, std::move(*state)};
@@ -100,6 +108,7 @@ Status SlotPool::Restore(SeqId slot, SavedSlot saved, const std::string& owner) 
   auto sequence = Idle(slot);
   if (!sequence.ok()) return sequence.status();
   Status result = engine_.RestoreSequence(slot, saved.state, static_cast<Pos>(saved.tokens.size()));
+  (*sequence)->media.clear();
   (*sequence)->tokens = result.ok() ? std::move(saved.tokens) : std::vector<Token>();
   (*sequence)->owner = owner;
   if (!result.ok()) engine_.TruncateTo(slot, 0);
@@ -112,6 +121,7 @@ Result<int> SlotPool::Erase(SeqId slot) {
   const auto erased = static_cast<int>((*sequence)->tokens.size());
   engine_.TruncateTo(slot, 0);
   (*sequence)->tokens.clear();
+  (*sequence)->media.clear();
   return erased;
 }
 

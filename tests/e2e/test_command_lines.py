@@ -103,7 +103,6 @@ def test_log_file_and_notes(tmp_path):
     "flags, saying",
     [
         (("--lora", "x.gguf"), "--lora is refused: .*merge"),
-        (("-mm", "x.gguf"), "-mm is refused: images"),
         (("-ag",), "-ag is refused"),
         (("-cram", "4096"), "-cram is refused: .*slots"),
         (("--context-shift",), "--context-shift is refused: .*larger context"),

@@ -12,6 +12,7 @@
 #include "api/protocol.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "engine/fake_media.h"
 #include "engine/fake_tokenizer.h"
 #include "require.h"
 
@@ -73,6 +74,7 @@ constexpr Choice kChoices[] = {{ParseChatCompletion},
 const ApiContext& Context() {
   static const Tokens tokenizer;
   static const std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create("", "<bos>", "<eos>"));
+  static FakeMediaReader media;
   static const ApiContext context{.tokenizer = tokenizer,
                                   .chat = *chat,
                                   .model_name = "fuzz",
@@ -80,7 +82,8 @@ const ApiContext& Context() {
                                   .sequence_length = 4096,
                                   .n_slots = 2,
                                   .sampling = {},
-                                  .max_tokens = -1};
+                                  .max_tokens = -1,
+                                  .media = &media};
   return context;
 }
 
@@ -96,6 +99,12 @@ void CheckRequest(const GenerationRequest& request) {
   Require(!request.prompt.empty() && request.prompt.size() < static_cast<size_t>(Context().sequence_length),
           "the prompt leaves room for an answer");
   for (const Token token : request.prompt) Require(Context().tokenizer.Contains(token), "the prompt has known tokens");
+  Pos end = 0;
+  for (const MediaSpan& span : request.media) {
+    Require(span.begin >= end && span.rows->count() > 0, "pictures stand one after the other");
+    end = span.end();
+  }
+  Require(end <= static_cast<Pos>(request.prompt.size()), "pictures lie within the prompt");
   for (const auto& [token, bias] : request.sampling.logit_bias) {
     Require(Context().tokenizer.Contains(token) && !std::isnan(bias), "biases are numbers for known tokens");
   }
