@@ -43,6 +43,9 @@ NPM_NEEDS=("npm:nodejs npm" :ca-certificates)
 GO_NEEDS=(go:golang-go openssl:openssl)
 PYTHON_NEEDS=("FindPython:python3 python3-venv python3-pip")
 
+# Clones in different folders share what the compiler's cache holds.
+export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+
 # Set when a git hook runs ./test; they would turn the git commands here to the wrong repository.
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 
