@@ -45,10 +45,10 @@ struct ApiContext {
   bool reuse_prefix = true;                // default of cache_prompt
   bool verbose = false;                    // default of verbose
   ReasoningDefaults reasoning = {};
-  int batch = 2048;                        // rows that the engine decodes at once; what /infill fills from one file
-  bool suffix_first = false;               // /infill: the suffix comes before the prefix
+  int batch = 2048;                     // rows that the engine decodes at once; what /infill fills from one file
+  bool suffix_first = false;            // /infill: the suffix comes before the prefix
   ResponseMemory* responses = nullptr;  // thread-safe; null = responses are not remembered
-  std::string rank_template = {};  // /rerank: text with {query} and {document}; "" = the two, one after the other
+  std::string rank_template = {};       // /rerank: text with {query} and {document}; "" = the two, one after the other
 };
 
 // Writes the answer to one request. Append is called for each chunk in order; the last one of each choice carries the
