@@ -70,7 +70,7 @@ Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked, Ta
     SpeculationSettings settings = asked;
     settings.remember = false;  // these texts must not influence later drafts
     settings.drafters = {choice.name};
-    settings.policy.always = true;
+    settings.speculator.always = true;
     if (choice.name != "model" && choice.name != "eagle3") settings.draft_model.path.clear();
     if (choice.name != "ngram-cache") settings.lookup_cache_static = settings.lookup_cache_dynamic = "";
     sets.push_back({choice.name, std::move(settings)});

@@ -213,12 +213,13 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--spec,--spec-type", s.drafters,
             "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model or head if "
             "there is one; none = no speculation");
-  flags.Add("--draft-max,--spec-draft-n-max,--draft-n,--draft", s.policy.n_max, "maximum draft tokens per step")
+  flags.Add("--draft-max,--spec-draft-n-max,--draft-n,--draft", s.speculator.n_max, "maximum draft tokens per step")
       ->check(CLI::Range(0, 1024));
-  flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.policy.n_min, "shorter drafts are dropped")
+  flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.speculator.n_min, "shorter drafts are dropped")
       ->check(CLI::Range(0, 1024));
   flags
-      .Add("--draft-p-min,--spec-draft-p-min", s.policy.p_min, "a draft ends where its drafter is less sure than this")
+      .Add("--draft-p-min,--spec-draft-p-min", s.speculator.p_min,
+           "a draft ends where its drafter is less sure than this")
       ->check(CLI::Range(0.0, 1.0));
   const std::map<std::string, VerifyMode> modes = {{"match", VerifyMode::kMatch}, {"reject", VerifyMode::kReject}};
   flags
@@ -234,10 +235,10 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
       ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags
-      .Add("--min-pace", s.policy.min_pace_beside_others,
+      .Add("--min-pace", s.speculator.min_pace_beside_others,
            "share of its speed without drafts that a request keeps while others draft; 0 = only throughput counts")
       ->check(CLI::Range(0.0, 1.0));
-  flags.Switch("--spec-always", s.policy.always,
+  flags.Switch("--spec-always", s.speculator.always,
                "verify every draft, even where that is slower (to measure a drafter)");
   flags.Add("-lcs,--lookup-cache-static", s.lookup_cache_static,
             "n-gram statistics to draft from (a file of llama.cpp's)");

@@ -242,7 +242,7 @@ void Policy::ChooseRows(const StepOutlook& step, int max_rows, std::span<int> ro
   }
 }
 
-int Policy::ChooseRounds(const StepOutlook& step, double round_seconds) {
+int Policy::ChooseDraftLength(const StepOutlook& step, double round_seconds) {
   options_.clear();
   BeginOptions(step);
   AddOption(step, 0);

@@ -87,7 +87,7 @@ class Policy {
 
   // How many tokens a drafter should draft if it needs `round_seconds` to add one token to all drafts. `step` has the
   // survival that its drafts can be expected to have. 0 = none.
-  int ChooseRounds(const StepOutlook& step, double round_seconds);
+  int ChooseDraftLength(const StepOutlook& step, double round_seconds);
 
   // What the best choice of rows gains over a step without drafts, in tokens.
   double Gain(const StepOutlook& step, double draft_seconds);
