@@ -68,9 +68,11 @@ std::string MetricsText(const SchedulerStats& stats) {
                                                                    {"rollback", stats.rollback_seconds}};
   out.CounterBy("stage", "outrider_stage_seconds_total", "Time by stage, summed over requests that ended", stages,
                 [](const auto& stage) { return stage; });
-  out.CounterBy(
-      "drafter", "outrider_draft_tokens_proposed_total", "Draft tokens verified, by drafter", stats.drafters,
-      [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.verified)); });
+  out.CounterBy("drafter", "outrider_draft_tokens_proposed_total",
+                "Draft tokens that the target verified, by drafter; without those that were proposed and left out",
+                stats.drafters, [](const DrafterStats& drafter) {
+                  return std::pair(drafter.name, static_cast<double>(drafter.verified));
+                });
   out.CounterBy(
       "drafter", "outrider_draft_tokens_accepted_total", "Draft tokens that were right, by drafter", stats.drafters,
       [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.accepted)); });
