@@ -1,4 +1,5 @@
-// Draft: tokens that a drafter expects to come next. A wrong draft only costs time; it never changes what is generated.
+// Draft: tokens that a drafter expects to come next. It never changes the text in VerifyMode::kMatch; with kReject the
+// text is another one with the same distribution.
 #pragma once
 
 #include <cstdint>
