@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -301,7 +302,7 @@ int main(int argc, char** argv) {
   }
   const bool everything = options.types.empty() && options.cells.empty();
   if (everything) {
-    const auto types = TypesWithLayout();
+    const std::span<const ggml_type> types = kTypesWithLayout;
     options.types.assign(types.begin(), types.end());
     options.cells = {128, 1024, 4096};
   }

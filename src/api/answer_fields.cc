@@ -53,7 +53,7 @@ Json TimingsJson(const Completion& completion) {
   Json& drafters = timings["drafters"] = Json::object();
   for (const DrafterStats& drafter : completion.drafters) {
     drafters[std::string(drafter.name)] = {
-        {"proposed", drafter.proposed}, {"accepted", drafter.accepted}, {"ms", drafter.seconds * 1000}};
+        {"proposed", drafter.verified}, {"accepted", drafter.accepted}, {"ms", drafter.seconds * 1000}};
   }
   timings["speed_up"] = completion.speed_up;
   if (!completion.steps.empty()) {

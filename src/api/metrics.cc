@@ -34,7 +34,7 @@ std::string MetricsText(const SchedulerStats& stats) {
   out.Counter("llamacpp:n_tokens_max", "Tokens of the longest prompt with its answer", stats.longest);
   uint64_t proposed = 0, accepted = 0;
   for (const DrafterStats& drafter : stats.drafters) {
-    proposed += drafter.proposed;
+    proposed += drafter.verified;
     accepted += drafter.accepted;
   }
   out.Counter("llamacpp:spec_decode_num_draft_tokens_total", "Draft tokens verified", proposed);
@@ -68,9 +68,11 @@ std::string MetricsText(const SchedulerStats& stats) {
                                                                    {"rollback", stats.rollback_seconds}};
   out.CounterBy("stage", "outrider_stage_seconds_total", "Time by stage, summed over requests that ended", stages,
                 [](const auto& stage) { return stage; });
-  out.CounterBy(
-      "drafter", "outrider_draft_tokens_proposed_total", "Draft tokens verified, by drafter", stats.drafters,
-      [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.proposed)); });
+  out.CounterBy("drafter", "outrider_draft_tokens_proposed_total",
+                "Draft tokens that the target verified, by drafter; without those that were proposed and left out",
+                stats.drafters, [](const DrafterStats& drafter) {
+                  return std::pair(drafter.name, static_cast<double>(drafter.verified));
+                });
   out.CounterBy(
       "drafter", "outrider_draft_tokens_accepted_total", "Draft tokens that were right, by drafter", stats.drafters,
       [](const DrafterStats& drafter) { return std::pair(drafter.name, static_cast<double>(drafter.accepted)); });

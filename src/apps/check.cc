@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/check_verdict.h"
 #include "apps/fetch_models.h"
 #include "apps/logits_check.h"
 #include "apps/text_check.h"
@@ -17,19 +18,20 @@ namespace outrider {
 namespace {
 
 // One line of the table.
-void Print(std::string_view what, bool exact, std::string_view detail) {
-  fmt::print("{:<44} {:<6} {}\n", what, exact ? "exact" : "DIFFERS", detail);
+void Print(std::string_view what, Comparison result, std::string_view detail) {
+  const char* text = result == Comparison::kSame ? "exact" : result == Comparison::kDifferent ? "DIFFERS" : "SKIPPED";
+  fmt::print("{:<44} {:<7} {}\n", what, text, detail);
   std::fflush(stdout);
 }
 
-Status CheckLogits(Target& target, bool* exact) {
+Status CheckLogits(Target& target, CheckVerdict* verdict) {
   Engine& engine = target.engine();
   LogitsCheck check(engine, target.model()->tokenizer());
   if (Status status = check.Prepare(); !status.ok()) return status;
   const auto report = [&](const std::string& what, Result<bool> same) -> Status {
     if (!same.ok()) return same.status();
-    Print(what, *same, "");
-    *exact = *exact && *same;
+    Print(what, *same ? Comparison::kSame : Comparison::kDifferent, "");
+    verdict->AddLogits(*same);
     return {};
   };
   const EngineInfo& info = engine.info();
@@ -70,7 +72,7 @@ Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked, Ta
     SpeculationSettings settings = asked;
     settings.remember = false;  // these texts must not influence later drafts
     settings.drafters = {choice.name};
-    settings.policy.always = true;
+    settings.speculator.always = true;
     if (choice.name != "model" && choice.name != "eagle3") settings.draft_model.path.clear();
     if (choice.name != "ngram-cache") settings.lookup_cache_static = settings.lookup_cache_dynamic = "";
     sets.push_back({choice.name, std::move(settings)});
@@ -82,7 +84,7 @@ Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked, Ta
   return sets;
 }
 
-Status CheckTexts(const ServeOptions& options, Target& target, bool* exact) {
+Status CheckTexts(const ServeOptions& options, Target& target, CheckVerdict* verdict) {
   Engine& engine = target.engine();
   const LlamaTokenizer& tokenizer = target.model()->tokenizer();
   LlamaFilterFactory filters(target.model(), engine.info().sequence_length);
@@ -96,26 +98,21 @@ Status CheckTexts(const ServeOptions& options, Target& target, bool* exact) {
       if (!speculation.ok()) return speculation.status();
       const auto drafted = ContinueTexts(engine, tokenizer, filters, (*speculation)->TakeSpeculator(), temperature);
       if (!drafted.ok()) return drafted.status();
-      const std::string difference = FirstDifference(*plain, *drafted);
-      std::string detail = difference;
-      if (difference.empty()) {
-        detail = drafted->drafted == 0
-                     ? "nothing was drafted: this proves nothing"
-                     : fmt::format("{} of {} draft tokens accepted", drafted->accepted, drafted->drafted);
-      }
-      Print(fmt::format("text with {}, temperature {:.1f}", set.name, temperature), difference.empty(), detail);
-      *exact = *exact && difference.empty();
+      const TextComparison comparison = CompareTexts(*plain, *drafted);
+      Print(fmt::format("text with {}, temperature {:.1f}", set.name, temperature), comparison.result,
+            comparison.detail);
+      verdict->AddTexts(comparison.result);
     }
   }
   return {};
 }
 
-// Checks the way in which the target decodes now; the result is kept for the next start.
-Status CheckTarget(const ServeOptions& options, Target& target, bool* exact) {
-  *exact = true;
-  if (Status status = CheckLogits(target, exact); !status.ok()) return status;
-  if (Status status = CheckTexts(options, target, exact); !status.ok()) return status;
-  target.KeepVerdict(*exact);
+// Checks the way in which the target decodes now; what is found is kept for the next start.
+Status CheckTarget(const ServeOptions& options, Target& target, CheckVerdict* verdict) {
+  *verdict = {};
+  if (Status status = CheckLogits(target, verdict); !status.ok()) return status;
+  if (Status status = CheckTexts(options, target, verdict); !status.ok()) return status;
+  if (verdict->conclusive()) target.KeepVerdict(verdict->exact());
   return {};
 }
 
@@ -127,6 +124,11 @@ Status Check(ServeOptions options, bool* exact) {
     return InvalidArgument(
         "outrider check is about one copy of the model; outrider serve compares them when it starts");
   }
+  if (options.scheduler.verify == VerifyMode::kReject) {
+    return InvalidArgument(
+        "outrider check compares texts with and without drafts; with --verify reject they are other texts with the "
+        "same distribution, so there is nothing to compare: leave it out");
+  }
   if (Status status = FetchModels(options); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
   options.model.heads = WantsHeadOfTarget(options.speculation);
@@ -136,24 +138,28 @@ Status Check(ServeOptions options, bool* exact) {
   fmt::print("{}\n{}, {}{}\n\n", VersionLine(), options.model.path, target.model()->Description(),
              target.padded() ? ", every step padded to one shape" : "");
 
-  if (Status status = CheckTarget(options, target, exact); !status.ok()) return status;
-  const bool plain_differs = !*exact && !target.padded();
+  CheckVerdict verdict;
+  if (Status status = CheckTarget(options, target, &verdict); !status.ok()) return status;
+  const bool plain_differs = !verdict.exact() && !target.padded();
   if (plain_differs && options.context.exactness == Exactness::kAuto && target.CanPad()) {
     fmt::print("\nOnce more, with every step padded to one shape:\n\n");
     target.Pad();
-    if (Status status = CheckTarget(options, target, exact); !status.ok()) return status;
+    if (Status status = CheckTarget(options, target, &verdict); !status.ok()) return status;
   }
+  *exact = verdict.exact();
 
   const std::string caveat = target.unpadded().info().exactness;
   const std::string why = caveat.empty() ? "though the settings should be enough; please report this table" : caveat;
   if (*exact && plain_differs) {
-    fmt::print("\nEvery promise holds with padded steps: --exact pad, or auto with these flags from now on.\n");
-    fmt::print("Not without them: {}.\n", why);
+    fmt::print("\nNo difference found with padded steps: all logits and texts compared were identical.\n");
+    fmt::print("Use --exact pad{}.\n", verdict.conclusive() ? ", or auto with these flags from now on" : "");
+    fmt::print("Without padding there are differences: {}.\n", why);
   } else if (*exact) {
-    fmt::print("\nEvery promise holds: the same request gives the same text.\n");
+    fmt::print("\nNo difference found: all logits and texts compared were identical.\n");
   } else {
     fmt::print("\nNot exact: {}.\n", why);
   }
+  if (!verdict.conclusive()) fmt::print("No drafter made a draft, so this result is not kept for later starts.\n");
   return {};
 }
 

@@ -1,5 +1,5 @@
-// `outrider check`: proves on this machine, with this model and these flags, that logits do not depend on the batch and
-// that speculation never changes a text; says what does not hold, and which flag helps.
+// `outrider check`: tests on this machine, with this model and these flags, whether logits depend on the batch and
+// whether speculation changes a text; says where they differ, and which flag helps.
 #pragma once
 
 #include "apps/serve_options.h"

@@ -24,7 +24,7 @@ std::string Metrics(const DraftStats& stats) {
   out.Counter("outrider_draft_streams_broken_total", "Streams that broke a rule of the protocol", stats.broken);
   out.Counter("outrider_draft_context_tokens_total", "Tokens of contexts that were sent", stats.context_tokens);
   out.Counter("outrider_draft_reused_tokens_total", "Tokens of contexts that were here already", stats.reused_tokens);
-  out.Counter("outrider_draft_commits_total", "Commits", stats.commits);
+  out.Counter("outrider_draft_commits_total", "Commit messages received", stats.commits);
   out.Counter("outrider_draft_committed_tokens_total", "Tokens of commits", stats.committed_tokens);
   out.Counter("outrider_draft_tokens_drafted_total", "Tokens drafted", stats.drafted_tokens);
   out.Counter("outrider_draft_tokens_sent_total", "Tokens sent", stats.sent_tokens);
@@ -37,7 +37,7 @@ std::string Metrics(const DraftStats& stats) {
 void AddDraftFlags(Flags& flags, DraftOptions& o) {
   flags.Group("Model");
   flags.Add("-m,--model", o.model.path, "GGUF file of the draft model; of a split model, the first part");
-  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers, "layers kept on the devices; -1 = all that fit")
+  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers, "layers kept on the devices; -1 = all layers")
       ->check(CLI::Range(-1, 1 << 20));
   flags.Add("-dev,--device", o.model.devices, "devices to use, comma-separated; none = CPU only")->delimiter(',');
   flags.Add("-t,--threads", o.context.threads, "threads; 0 = one per physical core")->check(CLI::Range(0, 4096));

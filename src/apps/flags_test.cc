@@ -182,7 +182,7 @@ TEST(ServeFlagsTest, EveryAliasSetsTheSameField) {
     EXPECT_EQ(Parsed({name, "3"}).options.model.gpu_layers, 3) << name;
   }
   for (const char* name : {"--draft-max", "--spec-draft-n-max", "--draft-n"}) {
-    EXPECT_EQ(Parsed({name, "9"}).options.speculation.policy.n_max, 9) << name;
+    EXPECT_EQ(Parsed({name, "9"}).options.speculation.speculator.n_max, 9) << name;
   }
 }
 

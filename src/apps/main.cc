@@ -29,7 +29,7 @@ constexpr int kBadUsage = 2;
 constexpr const char* kHelp =
     "usage: outrider [COMMAND] [FLAGS]\n\n"
     "  serve    serve a model over HTTP (the default)\n"
-    "  check    prove that speculation and batching do not change the text on this machine\n"
+    "  check    test that speculation and batching do not change the text on this machine\n"
     "  bench    compare speeds, with and without drafts, or of different servers\n"
     "  plan     predict the speed-up of drafting, from a few seconds of measuring\n"
     "  draft    draft for servers on other machines\n"
@@ -122,7 +122,7 @@ int RunCert(CertOptions options) {
 constexpr Command<ServeOptions> kServe = {
     "serve", "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs.", AddServeFlags, RunServe};
 constexpr Command<ServeOptions> kCheck = {
-    "check", "Proves that logits do not depend on the batch and that no drafter changes a text.", AddServeFlags,
+    "check", "Tests that logits do not depend on the batch and that no drafter changes a text.", AddServeFlags,
     RunCheck};
 constexpr Command<BenchOptions> kBench = {
     "bench", "Compares speeds, with and without drafts or of different servers, and checks that texts are the same.",

@@ -13,8 +13,7 @@ namespace {
 constexpr int kMaxLayers = 1 << 16;
 
 void AddLayersFlag(Flags& flags, const std::string& names, int& layers) {
-  flags.Add(names, layers, "layers kept on the devices; -1, auto and all = all of them")
-      ->check(CLI::Range(-1, 1 << 20));
+  flags.Add(names, layers, "layers kept on the devices; -1, auto and all = all layers")->check(CLI::Range(-1, 1 << 20));
   for (const char* all : {"auto", "all", "-2"}) flags.SameAsDefault(all);
 }
 
@@ -30,7 +29,7 @@ struct CpuFlagNames {
 
 void AddCpuFlags(Flags& flags, const std::string& what_for, const CpuFlagNames& names, CpuOptions& cpu) {
   flags.Add(names.mask, cpu.mask, "CPUs " + what_for + ", as a hexadecimal mask; default: any");
-  flags.Add(names.range, cpu.range, "more of them, as FIRST-LAST");
+  flags.Add(names.range, cpu.range, "CPUs " + what_for + ", as a range FIRST-LAST; added to the mask");
   flags.Add(names.strict, cpu.strict, "1 = each thread stays on one CPU")->check(CLI::Range(0, 1))->default_str("");
   flags
       .Add(names.priority, cpu.priority,
@@ -171,7 +170,8 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
   flags.ValueIfNone("on");  // as it was in llama.cpp once
   flags.Add("-ctk,--cache-type-k", o.context.cache_type_k,
             "type of the K cache: f16, bf16, q8_0, …; default: f16; bf16 with ggml's kernels, unless --exact off");
-  flags.Add("-ctv,--cache-type-v", o.context.cache_type_v, "type of the V cache, likewise");
+  flags.Add("-ctv,--cache-type-v", o.context.cache_type_v,
+            "type of the V cache: f16, bf16, q8_0, …; default: f16; bf16 with ggml's kernels, unless --exact off");
   flags
       .Add(
           "--snapshot-memory", o.context.snapshot_mib,
@@ -208,17 +208,18 @@ void AddContextFlags(Flags& flags, ServeOptions& o) {
 }
 
 void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
-  flags.Group("Speculation: drafts that never change the text");
+  flags.Group("Speculation");
   SpeculationSettings& s = o.speculation;
   flags.Add("--spec,--spec-type", s.drafters,
             "drafter NAME[:key=value,…], may be repeated; auto = suffix and n-grams, and the draft model or head if "
             "there is one; none = no speculation");
-  flags.Add("--draft-max,--spec-draft-n-max,--draft-n,--draft", s.policy.n_max, "maximum draft tokens per step")
+  flags.Add("--draft-max,--spec-draft-n-max,--draft-n,--draft", s.speculator.n_max, "maximum draft tokens per step")
       ->check(CLI::Range(0, 1024));
-  flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.policy.n_min, "shorter drafts are dropped")
+  flags.Add("--draft-min,--spec-draft-n-min,--draft-n-min", s.speculator.n_min, "shorter drafts are dropped")
       ->check(CLI::Range(0, 1024));
   flags
-      .Add("--draft-p-min,--spec-draft-p-min", s.policy.p_min, "a draft ends where its drafter is less sure than this")
+      .Add("--draft-p-min,--spec-draft-p-min", s.speculator.p_min,
+           "a draft ends where its drafter is less sure than this")
       ->check(CLI::Range(0.0, 1.0));
   const std::map<std::string, VerifyMode> modes = {{"match", VerifyMode::kMatch}, {"reject", VerifyMode::kReject}};
   flags
@@ -234,15 +235,15 @@ void AddSpeculationFlags(Flags& flags, ServeOptions& o) {
       ->delimiter(',');
   flags.Switch("--spec-forget", s.remember, "drafters learn nothing from earlier requests", false);
   flags
-      .Add("--min-pace", s.policy.min_pace_beside_others,
-           "share of its speed without drafts that a request keeps while others draft; 0 = only throughput counts")
+      .Add("--min-pace", s.speculator.min_pace_beside_others,
+           "with several requests at a time: smallest share of its plain speed that each request keeps; 0 = no limit")
       ->check(CLI::Range(0.0, 1.0));
-  flags.Switch("--spec-always", s.policy.always,
+  flags.Switch("--spec-always", s.speculator.always,
                "verify every draft, even where that is slower (to measure a drafter)");
   flags.Add("-lcs,--lookup-cache-static", s.lookup_cache_static,
             "n-gram statistics to draft from (a file of llama.cpp's)");
   flags.Add("-lcd,--lookup-cache-dynamic", s.lookup_cache_dynamic,
-            "likewise; what is learned is added to the file at the end");
+            "n-gram statistics to draft from; what is learned is written back at exit");
   for (const char* drafter : {"ngram-simple", "ngram-map-k", "ngram-map-k4v"}) {
     auto& parameters = s.parameters[drafter];
     flags.Add(fmt::format("--spec-{}-size-n", drafter), parameters["size_n"], "length of the n-gram that is looked up");
@@ -287,7 +288,7 @@ void AddDraftModelFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-ctkd,--cache-type-k-draft,--spec-draft-type-k", s.draft_context.cache_type_k,
             "type of its K cache; default f16");
   flags.Add("-ctvd,--cache-type-v-draft,--spec-draft-type-v", s.draft_context.cache_type_v,
-            "type of its V cache, likewise");
+            "type of its V cache; default f16");
   AddCpuFlags(flags, "while drafting",
               {"-Cd,--cpu-mask-draft,--spec-draft-cpu-mask", "-Crd,--cpu-range-draft,--spec-draft-cpu-range",
                "--cpu-strict-draft,--spec-draft-cpu-strict", "--prio-draft,--spec-draft-prio",

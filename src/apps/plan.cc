@@ -117,7 +117,7 @@ void AddPlanFlags(Flags& flags, PlanOptions& o) {
   flags.Add("--remote", o.remote,
             "host:port of a draft server, or of anything that listens, to measure the round trip to it");
   flags.Add("-t,--threads", o.threads, "threads; 0 = one per physical core")->check(CLI::Range(0, 4096));
-  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.gpu_layers, "layers kept on the devices; -1 = all that fit")
+  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.gpu_layers, "layers kept on the devices; -1 = all layers")
       ->check(CLI::Range(-1, 1 << 20));
 }
 

@@ -18,7 +18,8 @@ void AddSamplingFlags(Flags& flags, ServeOptions& o) {
       .Add("--dynatemp-range", s.dynatemp_range,
            "the temperature moves up and down by so much, with the model's uncertainty; 0 = off")
       ->check(CLI::Range(0.0, 100.0));
-  flags.Add("--dynatemp-exp", s.dynatemp_exponent, "exponent of that")->check(CLI::Range(0.0, 100.0));
+  flags.Add("--dynatemp-exp", s.dynatemp_exponent, "exponent of the dynamic temperature")
+      ->check(CLI::Range(0.0, 100.0));
   flags.Add("--top-k", s.top_k, "keep the k most likely tokens; 0 = all")->check(CLI::Range(-1, 1 << 30));
   flags.Add("--top-p", s.top_p, "keep the most likely tokens that together reach p; 1 = all")
       ->check(CLI::Range(0.0, 1.0));

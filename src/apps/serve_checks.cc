@@ -50,7 +50,7 @@ Status CheckPathPrefix(const std::string& prefix) {
                   prefix));
 }
 
-// Taken as Jinja, a name is a template that says nothing but itself.
+// Parsed as Jinja, a template's name would be a constant prompt, so it is refused.
 Status CheckChatTemplate(const std::string& source) {
   constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
   if (source == "chatml" || source.find_first_not_of(kOfNames) != source.npos || source.empty()) return {};

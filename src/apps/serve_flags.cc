@@ -36,8 +36,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
   flags.Add("--api-prefix", o.http.path_prefix, "what all paths begin with, such as /llm");
   flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
-  flags.Add("--admin-key", o.admin_keys, "likewise, for clients that may also save, restore and erase slots")
-      ->delimiter(',');
+  flags.Add("--admin-key", o.admin_keys, "key for clients that may also save, restore and erase slots")->delimiter(',');
   flags.Add("--api-key-file", o.api_key_file,
             "file with one key per line, plain or as sha256:HEX with a name and limits (docs/SECURITY.md)");
   flags.Add("--ssl-key-file", o.tls_key_file, "private key in PEM; with --ssl-cert-file the server speaks https");
@@ -83,7 +82,7 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.SameAsDefault("-1");
   flags
       .Add("--max-connections-per-peer", o.http.max_connections_per_peer,
-           "likewise, of one IPv4 address or one IPv6 network (/64)")
+           "connections at once from one IPv4 address or IPv6 /64")
       ->check(CLI::Range(1, 65536));
   flags.Switch("--show-paths", o.show_paths,
                "show whole paths of files in /props and in the log, not only their names");

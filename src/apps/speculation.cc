@@ -180,7 +180,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
     speculation->why_off_ = ": the memory of this model cannot take tokens back";
     return speculation;
   }
-  const SpeculatorOptions policy = settings.policy;
+  const SpeculatorOptions options = settings.speculator;
   const bool calibrate = settings.calibrate;
   auto loaded = LoadDrafters(std::move(settings), target);
   if (!loaded.ok()) return loaded.status();
@@ -198,7 +198,7 @@ Result<std::unique_ptr<Speculation>> Speculation::Create(SpeculationSettings set
   for (const int rows : {2, 4, 8}) {
     speculation->curve_ += fmt::format(" {:.1f}", curve->Seconds(rows, 0) / curve->Seconds(1, 0));
   }
-  speculation->speculator_ = std::make_unique<Speculator>(std::move(loaded->drafters), std::move(*curve), policy,
+  speculation->speculator_ = std::make_unique<Speculator>(std::move(loaded->drafters), std::move(*curve), options,
                                                           target.engine(), Clock::Real(), target.lookahead());
   return speculation;
 }

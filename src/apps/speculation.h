@@ -21,7 +21,7 @@ namespace outrider {
 // The values of --spec and of the flags that belong to it.
 struct SpeculationSettings {
   std::vector<std::string> drafters = {"auto"};  // "auto", "none", or NAME[:key=value,…] each
-  SpeculatorOptions policy;
+  SpeculatorOptions speculator;
   bool remember = true;  // drafters may learn from earlier requests (not with --spec-forget)
   std::map<std::string, std::map<std::string, std::string>> parameters;  // by drafter and name; "" = not given
   std::string lookup_cache_static;                                       // files of the ngram-cache drafter

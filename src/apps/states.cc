@@ -89,7 +89,7 @@ void AddStatesFlags(Flags& flags, StatesOptions& o) {
       ->delimiter(',');
   flags.Add("--top", o.top, "likeliest next tokens to write for each token")->check(CLI::Range(1, 4096));
   flags.Add("-t,--threads", o.threads, "threads; 0 = one per physical core")->check(CLI::Range(0, 4096));
-  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.gpu_layers, "layers kept on the devices; -1 = all that fit")
+  flags.Add("-ngl,--gpu-layers,--n-gpu-layers", o.gpu_layers, "layers kept on the devices; -1 = all layers")
       ->check(CLI::Range(-1, 1 << 20));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "apps/check_texts.h"
 #include "scheduler/scheduler.h"
@@ -55,6 +56,13 @@ Result<Continuations> ContinueTexts(Engine& engine, const Tokenizer& tokenizer, 
     if (Status status = Collect(*generation, &texts); !status.ok()) return status;
   }
   return texts;
+}
+
+TextComparison CompareTexts(const Continuations& plain, const Continuations& drafted) {
+  if (std::string difference = FirstDifference(plain, drafted); !difference.empty())
+    return {Comparison::kDifferent, std::move(difference)};
+  if (drafted.drafted == 0) return {Comparison::kSkipped, "this drafter made no draft for these texts"};
+  return {Comparison::kSame, fmt::format("{} of {} draft tokens accepted", drafted.accepted, drafted.drafted)};
 }
 
 std::string FirstDifference(const Continuations& plain, const Continuations& drafted) {

@@ -43,6 +43,17 @@ TEST(ContinueTextsTest, AnotherModelIsNoticed) {
   EXPECT_NE(FirstDifference(Continue(hashing, 4, 0), Continue(changed, 4, 0)), "");
 }
 
+TEST(CompareTextsTest, TextsWithoutADraftAreSkipped) {
+  const Continuations plain = {{{1, 2, 3}}}, drafted = {{{1, 2, 3}}, 5, 2}, other = {{{1, 2, 4}}, 5, 2};
+  EXPECT_EQ(CompareTexts(plain, drafted).result, Comparison::kSame);
+  EXPECT_EQ(CompareTexts(plain, drafted).detail, "2 of 5 draft tokens accepted");
+  EXPECT_EQ(CompareTexts(plain, plain).result, Comparison::kSkipped);
+  EXPECT_EQ(CompareTexts(plain, plain).detail, "this drafter made no draft for these texts");
+  EXPECT_EQ(CompareTexts(plain, other).result, Comparison::kDifferent);
+  EXPECT_EQ(CompareTexts(plain, other).detail, "text 1 differs from token 2 on");
+  EXPECT_EQ(CompareTexts(plain, {{{1, 2, 4}}}).result, Comparison::kDifferent) << "though nothing was drafted";
+}
+
 TEST(FirstDifferenceTest, NamesTheTextAndTheToken) {
   const Continuations plain = {{{1, 2, 3}, {4, 5}}};
   EXPECT_EQ(FirstDifference(plain, plain), "");

@@ -30,6 +30,10 @@ struct StepLayout {
 
   // How many rows at the end of each sequence TruncateTo can take back without a saved state; never its first row.
   int free_rollback = kAllRows;
+
+  // Whether the state of a sequence must be saved before a draft of `drafted` tokens is decoded, because they could not
+  // all be taken back otherwise.
+  bool NeedsSavedState(int drafted) const { return drafted > free_rollback; }
 };
 
 }  // namespace outrider

@@ -4,7 +4,7 @@
 // in that minute affects both of a pair. A ratio is summarised by its median, because one run in which the machine was
 // busy with something else must not decide; its uncertainty is found by resampling pairs.
 //
-// Pure; the same input gives the same numbers.
+// The same input gives the same numbers.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 // Speeds are those of generating, without the prompt and the first token, which are measured separately. Each variant
 // is compared with the first one, question by question.
 //
-// Pure; the same records give the same numbers.
+// The same records give the same numbers.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,15 @@
 // Drafter: guesses how a sequence continues.
 //
-// A guess is never trusted: the target verifies every token, so a drafter can be wrong, late, silent or broken without
-// any effect on the text. What a drafter owes its caller: it never throws, never aborts on any history, never proposes
-// more than it is asked for, and keeps sequences apart.
+// A guess is never trusted: the target verifies every token. A wrong, late or missing draft costs time. It does not
+// change the text, except with VerifyMode::kReject, where only the distribution stays the same. What a drafter owes its
+// caller: it never throws, never aborts on any history, never proposes more than it is asked for, and keeps sequences
+// apart.
 //
 // A request's life: Begin, then Propose and Commit in turn, then End. `history` is always the whole committed sequence,
-// prompt included, and belongs to the caller. A history may be shorter than the last one only after Begin. One thread
-// calls. A drafter that keeps what it learned in a file writes it when it is destroyed.
+// prompt included, and belongs to the caller. A history may be shorter than the last one only after Begin. A drafter
+// that keeps what it learned in a file writes it when it is destroyed.
+//
+// Not thread-safe: all calls come from the stepping thread (in a draft server, from DraftWorker's thread).
 #pragma once
 
 #include <span>

@@ -171,7 +171,7 @@ double DrafterAsking::ExpectedGain(DrafterRecord& record, int* tokens) {
     ExpectDraft(record, sequences[i], chance, row_price / 2, &expected_[i]);
     outlooks_[i].survival = expected_[i];
   }
-  *tokens = options_.always ? options_.n_max : policy_.ChooseRounds(With(outlooks_), token_seconds);
+  *tokens = options_.always ? options_.n_max : policy_.ChooseDraftLength(With(outlooks_), token_seconds);
   if (*tokens == 0) return 0;
   for (std::vector<double>& expected : expected_) {
     if (expected.size() > static_cast<size_t>(*tokens)) expected.resize(static_cast<size_t>(*tokens));

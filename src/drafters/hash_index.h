@@ -1,7 +1,7 @@
 // The hash of an n-gram, and a table from such hashes to values; used by drafters that look things up.
 //
 // The n-gram itself is not stored. Two n-grams with the same 64-bit hash are taken for the same one, which leads to a
-// wrong guess very rarely. Pure; one thread.
+// wrong guess very rarely. Not thread-safe.
 #pragma once
 
 #include <bit>

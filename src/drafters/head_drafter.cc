@@ -23,7 +23,7 @@ HeadDrafter::HeadDrafter(std::string name, const DraftHead& head, const Tokenize
       memories_(static_cast<size_t>(n_sequences)),
       places_(static_cast<size_t>(n_sequences)) {}
 
-// A state depends on the tokens up to its own, and the head's row with it on one token more.
+// The state at position p depends on tokens 0...p. The head's row made from it also contains token p + 1.
 void HeadDrafter::Begin(SeqId seq, std::span<const Token> history, const DraftContext& context) {
   Memory& memory = MemoryOf(seq);
   const auto same = std::mismatch(memory.history.begin(), memory.history.end(), history.begin(), history.end());

@@ -24,7 +24,7 @@ void SpeculationAccount::AddVerified(SeqId seq, const Draft& draft, int accepted
   for (int i = 0; i < draft.size(); ++i) {
     const auto source = static_cast<size_t>(draft.tokens[static_cast<size_t>(i)].source);
     for (DrafterStats* stats : {&totals_[source], &Of(seq).drafters[source]}) {
-      ++stats->proposed;
+      ++stats->verified;
       stats->accepted += i < accepted ? 1 : 0;
     }
   }

@@ -18,9 +18,9 @@ TEST(SpeculationAccountTest, EachTokenCountsForWhoDraftedIt) {
   account.AddVerified(0, DraftBy({1}), 1);
   for (const auto& stats : {account.stats(), account.stats(0)}) {
     EXPECT_EQ(stats[0].name, "one");
-    EXPECT_EQ(stats[0].proposed, 2u);
+    EXPECT_EQ(stats[0].verified, 2u);
     EXPECT_EQ(stats[0].accepted, 2u);
-    EXPECT_EQ(stats[1].proposed, 2u);
+    EXPECT_EQ(stats[1].verified, 2u);
     EXPECT_EQ(stats[1].accepted, 1u);
   }
 }
@@ -35,10 +35,10 @@ TEST(SpeculationAccountTest, ARequestBeginsFromNothingAndTotalsGoOn) {
   EXPECT_EQ(account.speed_up(0), 2);
   account.BeginRequest(0);
   account.BeginRequest(1);
-  EXPECT_EQ(account.stats(0)[0].proposed, 0u);
+  EXPECT_EQ(account.stats(0)[0].verified, 0u);
   EXPECT_EQ(account.stats(0)[0].seconds, 0);
   EXPECT_EQ(account.speed_up(0), 1) << "nothing is known";
-  EXPECT_EQ(account.stats()[0].proposed, 1u);
+  EXPECT_EQ(account.stats()[0].verified, 1u);
   EXPECT_EQ(account.stats()[0].seconds, 0.5);
   account.AddStep(1, 1, 2, 1);
   EXPECT_EQ(account.speed_up(1), 0.5);

@@ -5,7 +5,8 @@
 // It combines these parts:
 //   DrafterAsking       which drafters are asked, and for how much
 //   DraftSelection      the best draft of each sequence
-//   Policy              how many tokens of these drafts a step verifies (spec/policy.h)
+//   Policy              how many tokens of these drafts a step verifies (spec/policy.h), unless --spec-always, rows
+//                       that a replica has begun, or n_min decide
 //   SpeculationAccount  counts of drafted and accepted tokens, and times
 //
 // The order of calls. A request: Begin, then steps, then End. A step, with the sequences that decode in it:
@@ -18,7 +19,8 @@
 // End may follow a Commit before ObserveStep. If the step failed, Drop is called for each of its sequences instead, and
 // ObserveStep is not. End may also come between steps (a cancelled request).
 //
-// Belongs to the stepping thread. Pure but for the drafters: time comes from the clock it is given.
+// Belongs to the stepping thread. Time comes from the clock it is given. Apart from that, and from what the drafters
+// do, answers depend only on the calls.
 #pragma once
 
 #include <memory>

@@ -38,7 +38,7 @@ struct RopeOptions {
 
 struct ModelOptions {
   std::string path;                           // GGUF file; of a split model, the first part
-  int gpu_layers = -1;                        // layers kept on the devices; -1 = all that they take
+  int gpu_layers = -1;                        // layers kept on the devices; -1 = all layers (as in libllama)
   std::vector<std::string> devices;           // names of devices to use ("none" = CPU only); empty = all there are
   std::vector<std::string> rpc_servers;       // host:port of llama.cpp rpc-servers; their devices join the list
   std::vector<std::string> tensor_overrides;  // "pattern=buffer type": where tensors whose name matches are kept

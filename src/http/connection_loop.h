@@ -36,8 +36,9 @@
 namespace outrider {
 
 struct ConnectionLimits {
-  Duration idle = std::chrono::seconds(5);      // without a request
-  Duration grace = std::chrono::seconds(1);     // for the first byte: so long nobody else gets the connection's place
+  Duration idle = std::chrono::seconds(5);  // without a request
+  // A new connection may wait this long for its first byte before it can be dropped for another one.
+  Duration grace = std::chrono::seconds(1);
   Duration head = std::chrono::seconds(10);     // for the whole head, from its first byte
   Duration body = std::chrono::seconds(60);     // for the whole body
   Duration silence = std::chrono::seconds(60);  // within a body, without a byte

@@ -48,7 +48,7 @@ GuardedServer::Handler Endpoints::FromJson(std::function<Result<Json>(const Json
 // Nothing if the request has been refused.
 std::optional<Endpoints::Admission> Endpoints::Admit(const Request& request, Response& response) {
   Admission admission{std::shared_ptr<void>(nullptr, [this](void*) { --computing_; }), nullptr};
-  if (++computing_ > std::min(options_.max_generations, kMaxGenerations)) {
+  if (++computing_ > options_.max_generations) {
     SendLimit(request, response, RetryAfter(),
               {StatusCode::kResourceExhausted, "too many requests are running or waiting (limit: --queue)"});
     return std::nullopt;

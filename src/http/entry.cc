@@ -1,5 +1,7 @@
 #include "http/entry.h"
 
+#include <algorithm>
+
 namespace outrider {
 
 Entry EntryOf(const RequestHead& head) {
@@ -45,11 +47,11 @@ std::string_view WithoutPrefix(std::string_view path, std::string_view prefix) {
 }
 
 bool IsOpenPath(std::string_view path) {
-  return path == "/health" || path == "/v1/health";
+  return std::find(kHealthPaths.begin(), kHealthPaths.end(), path) != kHealthPaths.end();
 }
 
-bool IsFreePath(std::string_view path) {
-  return IsOpenPath(path) || path == "/metrics";
+bool IsProbePath(std::string_view path) {
+  return IsOpenPath(path) || path == kMetricsPath;
 }
 
 }  // namespace outrider

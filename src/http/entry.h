@@ -3,6 +3,7 @@
 
 #include <cpp-httplib/httplib.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -29,7 +30,12 @@ std::string OwnerOf(const ApiKeys& keys, const httplib::Request& request);  // t
 // What comes after `prefix`, from the slash on; "" if the path does not begin with it.
 std::string_view WithoutPrefix(std::string_view path, std::string_view prefix);
 
-bool IsOpenPath(std::string_view path);  // needs no key
-bool IsFreePath(std::string_view path);  // is not counted among the requests of a key
+// Probes: what monitoring asks for all the time. They are answered by workers of their own, whatever the others do, and
+// are not counted among the requests of a key.
+inline constexpr std::array<const char*, 2> kHealthPaths = {"/health", "/v1/health"};
+inline constexpr const char* kMetricsPath = "/metrics";
+bool IsProbePath(std::string_view path);
+
+bool IsOpenPath(std::string_view path);  // needs no key: kHealthPaths
 
 }  // namespace outrider

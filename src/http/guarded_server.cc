@@ -17,10 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds kProbePatience{50};
 constexpr int kBacklog = 1024;
 
-bool IsProbe(std::string_view path) {
-  return path == "/health" || path == "/v1/health" || path == "/metrics";
-}
-
 }  // namespace
 
 GuardedServer::GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks,
@@ -30,7 +26,8 @@ GuardedServer::GuardedServer(const ConnectionLimits& limits, Duration write_pati
       path_prefix_(std::move(path_prefix)),
       loop_(limits,
             {.wants_body = hooks_.wants_body,
-             .is_probe = [this](const RequestHead& head) { return IsProbe(WithoutPrefix(head.path(), path_prefix_)); },
+             .is_probe =
+                 [this](const RequestHead& head) { return IsProbePath(WithoutPrefix(head.path(), path_prefix_)); },
              .refused = [this](const RequestHead& head, const Peer& peer, int http_status,
                                const Status& why) { return Refused(head, peer, http_status, why); },
              .answer = [this](const Exchange& exchange) { return Answer(exchange); }},

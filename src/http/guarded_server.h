@@ -36,7 +36,7 @@ class GuardedServer : private httplib::Server {
     std::function<void(const AnsweredRequest&)> answered = [](const AnsweredRequest&) {};
   };
 
-  // `write_patience`: see ExchangeStream. GET /health, /v1/health and /metrics are answered by workers of their own.
+  // `write_patience`: see ExchangeStream. Probes (IsProbePath, http/entry.h) are answered by workers of their own.
   // `tls`: null = not encrypted. `path_prefix`: stands before the path of each route; a handler gets the path without
   // it, and the hooks get the request as it came.
   GuardedServer(const ConnectionLimits& limits, Duration write_patience, Hooks hooks,

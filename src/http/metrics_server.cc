@@ -7,6 +7,7 @@
 #include "base/address.h"
 #include "base/json.h"
 #include "base/metrics_writer.h"
+#include "http/entry.h"
 #include "http/guarded_server.h"
 
 namespace outrider {
@@ -40,10 +41,10 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& l
   const auto address = ParseAddress(listen);
   if (!address.ok()) return address.status();
   auto impl = std::make_unique<Impl>();
-  impl->server.Get("/metrics", [metrics = std::move(metrics)](const httplib::Request&, httplib::Response& response) {
+  impl->server.Get(kMetricsPath, [metrics = std::move(metrics)](const httplib::Request&, httplib::Response& response) {
     response.set_content(metrics(), kMetricsContentType);
   });
-  impl->server.Get("/health", [](const httplib::Request&, httplib::Response& response) {
+  impl->server.Get(kHealthPaths.front(), [](const httplib::Request&, httplib::Response& response) {
     response.set_content(R"({"status":"ok"})", "application/json");
   });
   if (Status status = impl->server.Listen(address->host, address->port); !status.ok()) return status;

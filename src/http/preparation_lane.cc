@@ -59,13 +59,13 @@ Status PreparationLane::Run(size_t request_bytes, const std::function<bool()>& c
     changed_.notify_all();  // it may have been the next one
     return Unavailable(late ? "too many requests wait to be read: try again later" : "the client went away");
   }
-  if (small) RunHere(lock, &mine);
+  if (small) RunOnCaller(lock, &mine);
   if (mine.thrown) std::rethrow_exception(mine.thrown);
   return {};
 }
 
 // Runs the job of the first small request that waits, on its caller's thread.
-void PreparationLane::RunHere(std::unique_lock<std::mutex>& lock, Waiting* first) {
+void PreparationLane::RunOnCaller(std::unique_lock<std::mutex>& lock, Waiting* first) {
   const TimePoint start = clock_.Now();
   small_waiting_.pop_front();
   ++small_running_;

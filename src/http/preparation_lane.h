@@ -31,7 +31,7 @@ class PreparationLane {
   PreparationLane(const PreparationLane&) = delete;
   PreparationLane& operator=(const PreparationLane&) = delete;
 
-  // Runs `job` here if the request has more than kSmallBytes, and on the caller's thread otherwise. What the job throws
+  // Runs a job of more than kSmallBytes on the lane's thread, a smaller one on the calling thread. What the job throws
   // is thrown to the caller. kUnavailable if the client went away or the time ran out before its turn.
   Status Run(size_t request_bytes, const std::function<bool()>& client_is_there, const std::function<void()>& job);
 
@@ -48,7 +48,7 @@ class PreparationLane {
   };
 
   static int HalfOfTheCores();
-  void RunHere(std::unique_lock<std::mutex>& lock, Waiting* first);
+  void RunOnCaller(std::unique_lock<std::mutex>& lock, Waiting* first);
   void Work();
 
   const Duration patience_;
@@ -57,7 +57,7 @@ class PreparationLane {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::list<Waiting*> waiting_;        // ascending in size
-  std::list<Waiting*> small_waiting_;  // likewise
+  std::list<Waiting*> small_waiting_;  // ascending in size
   int small_running_ = 0;
   bool give_memory_back_ = false;
   bool ended_ = false;

@@ -3,6 +3,7 @@
 #include <cpp-httplib/httplib.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "api/embeddings.h"
@@ -30,6 +31,12 @@ using httplib::Response;
 
 constexpr int kSpareWorkers = 16;  // for requests that do not generate, however many do
 
+// The options with limits that the server can keep.
+HttpOptions Limited(HttpOptions options) {
+  options.max_generations = std::min(options.max_generations, kMaxGenerations);
+  return options;
+}
+
 ConnectionLimits LimitsOf(const HttpOptions& options) {
   const auto seconds = [](double value) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
@@ -43,7 +50,7 @@ ConnectionLimits LimitsOf(const HttpOptions& options) {
   limits.connections_per_peer = options.max_connections_per_peer;
   limits.buffered_bytes = options.max_buffered_bytes;
   limits.request.max_body_bytes = options.max_body_bytes;
-  limits.workers = std::min(options.max_generations, kMaxGenerations) + kSpareWorkers;
+  limits.workers = options.max_generations + kSpareWorkers;
   return limits;
 }
 
@@ -62,7 +69,7 @@ struct HttpServer::Impl {
   GuardedServer server;
 
   Impl(HttpOptions http_options, Services http_services)
-      : options(std::move(http_options)),
+      : options(Limited(std::move(http_options))),
         services(http_services),
         page(options.page, services),
         browser_guard({options.host, options.allowed_hosts, options.cors_origins}),
@@ -109,7 +116,7 @@ struct HttpServer::Impl {
   void AddRoutes() {
     page.AddTo([this](const std::string& path, httplib::Server::Handler handler) { Get(path, std::move(handler)); },
                kWelcome, [this](const Request& request) { return ViewerOf(request); });
-    for (const char* path : {"/health", "/v1/health"}) {
+    for (const char* path : kHealthPaths) {
       Get(path, [](const Request&, Response& response) { SendJson(response, {{"status", "ok"}}); });
     }
     for (const char* path : {"/v1/models", "/models"}) {
@@ -122,7 +129,7 @@ struct HttpServer::Impl {
       if (!options.slots) return SendError(request, response, Unsupported("this server was started with --no-slots"));
       SendJson(response, SlotsJson(services.scheduler.Slots(), ViewerOf(request), services.api));
     });
-    Get("/metrics", [this](const Request&, Response& response) {
+    Get(kMetricsPath, [this](const Request&, Response& response) {
       response.set_header("Process-Start-Time-Unix", std::to_string(services.api.start_time));
       response.set_content(MetricsText(services.scheduler.Stats()), kMetricsContentType);
     });
@@ -188,7 +195,7 @@ struct HttpServer::Impl {
       AnswerPreflight(request, response);
       return true;
     }
-    if (IsFreePath(request.path)) return false;
+    if (IsProbePath(request.path)) return false;
     const auto hit = key_limiter.TakeRequest(KeyOf(options.api_keys, request));
     if (hit) SendLimit(request, response, hit->retry_after_seconds, hit->status);
     return hit.has_value();
@@ -199,7 +206,7 @@ struct HttpServer::Impl {
     constexpr size_t kMuch = 1 << 20;
     if (request.bytes_written > kMuch) lane.GiveMemoryBack();
     const Entry entry = RoutedEntryOf(request.head);
-    const bool audited = options.api_keys.required() && !IsFreePath(entry.path);
+    const bool audited = options.api_keys.required() && !IsProbePath(entry.path);
     if (!LogEnabled(audited ? LogLevel::kInfo : LogLevel::kDebug)) return;
     const ApiKey* key = KeyOf(options.api_keys, entry);
     constexpr size_t kMaxPath = 100;

@@ -28,7 +28,7 @@
 
 namespace outrider {
 
-inline constexpr int kMaxGenerations = 1024;  // each has a thread
+inline constexpr int kMaxGenerations = 1024;  // each has a thread; HttpServer allows no more, whatever the options say
 
 struct HttpOptions {
   std::string host = "127.0.0.1";

@@ -13,6 +13,8 @@ namespace outrider::kernels {
 
 template <typename S>
 consteval KernelSet KernelsOf(const char* name) {
+  static_assert(HasKernelsForAllLayouts<S>(),
+                "a type of kTypesWithLayout (layout.h) is not in kMatmulKernels (matmul.h)");
   return {name,
           kMatmulKernels<S>,
           static_cast<int>(std::size(kMatmulKernels<S>)),

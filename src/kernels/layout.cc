@@ -4,7 +4,6 @@
 #include <ggml-common.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstring>
 #include <iterator>
@@ -405,6 +404,9 @@ constexpr TypeLayout kLayouts[] = {
     {GGML_TYPE_Q6_K, QK_K, PackAll<block_q6_K, Q6KBlock, QK_K>},
 };
 
+static_assert(std::ranges::equal(kLayouts, kTypesWithLayout, {}, &TypeLayout::type),
+              "kTypesWithLayout (layout.h) and kLayouts must have the same types in the same order");
+
 const TypeLayout* FindLayout(ggml_type type) {
   const auto* const found = std::find_if(std::begin(kLayouts), std::end(kLayouts),
                                          [type](const TypeLayout& layout) { return layout.type == type; });
@@ -412,15 +414,6 @@ const TypeLayout* FindLayout(ggml_type type) {
 }
 
 }  // namespace
-
-std::span<const ggml_type> TypesWithLayout() {
-  static constexpr auto kTypes = [] {
-    std::array<ggml_type, std::size(kLayouts)> types{};
-    for (size_t i = 0; i < types.size(); ++i) types[i] = kLayouts[i].type;
-    return types;
-  }();
-  return kTypes;
-}
 
 bool HasLayout(ggml_type type) {
   return FindLayout(type) != nullptr;

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace outrider::kernels {
 
@@ -100,8 +99,14 @@ struct FloatBlock {
   static constexpr size_t kValues = 0, kBytes = 32 * kTileRows * kValueBytes;
 };
 
-// All types that have a layout. Each instruction set has kernels for all of them (kMatmulKernels in matmul.h).
-std::span<const ggml_type> TypesWithLayout();
+// All types that have a layout. Each of them has a line in the table of layout.cc, and each instruction set has kernels
+// for all of them (kMatmulKernels in matmul.h); the compiler checks both.
+inline constexpr ggml_type kTypesWithLayout[] = {
+    GGML_TYPE_Q4_0,    GGML_TYPE_Q4_1,   GGML_TYPE_Q8_0,  GGML_TYPE_IQ4_NL,  GGML_TYPE_Q5_0,  GGML_TYPE_Q5_1,
+    GGML_TYPE_MXFP4,   GGML_TYPE_IQ4_XS, GGML_TYPE_Q2_K,  GGML_TYPE_Q3_K,    GGML_TYPE_Q4_K,  GGML_TYPE_Q5_K,
+    GGML_TYPE_IQ2_XXS, GGML_TYPE_IQ2_XS, GGML_TYPE_IQ2_S, GGML_TYPE_IQ3_XXS, GGML_TYPE_IQ3_S, GGML_TYPE_F32,
+    GGML_TYPE_F16,     GGML_TYPE_BF16,   GGML_TYPE_Q6_K,
+};
 
 // Whether there is a layout for this type, and for weights of this shape.
 bool HasLayout(ggml_type type);

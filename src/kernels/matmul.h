@@ -987,4 +987,16 @@ inline constexpr MatmulKernels kMatmulKernels[] = {
     MatmulKernelsOf<S, FormatFloats<S, GGML_TYPE_BF16>>(),
 };
 
+// Whether there are kernels for every type that weights can be packed as. Those who multiply packed weights rely on it
+// (matmul_op.cc).
+template <typename S>
+consteval bool HasKernelsForAllLayouts() {
+  for (const ggml_type type : kTypesWithLayout) {
+    bool found = false;
+    for (const MatmulKernels& kernels : kMatmulKernels<S>) found = found || kernels.type == type;
+    if (!found) return false;
+  }
+  return true;
+}
+
 }  // namespace outrider::kernels

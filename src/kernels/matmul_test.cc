@@ -20,7 +20,7 @@
 namespace outrider::kernels {
 namespace {
 
-const std::span<const ggml_type> kTypes = TypesWithLayout();
+constexpr std::span<const ggml_type> kTypes = kTypesWithLayout;
 
 std::vector<std::string> Sets() {
   std::vector<std::string> names;

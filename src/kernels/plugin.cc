@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <span>
 
 #include "kernels/attention_op.h"
 #include "kernels/kernel_set.h"

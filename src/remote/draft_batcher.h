@@ -6,7 +6,7 @@
 // slices, between the batches that draft for other streams. Only streams of the same client and owner reuse each
 // other's memory.
 //
-// One thread calls (remote/draft_worker.h).
+// Not thread-safe: all calls come from DraftWorker's thread (remote/draft_worker.h).
 #pragma once
 
 #include <chrono>

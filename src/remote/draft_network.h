@@ -1,7 +1,8 @@
 // DraftNetwork: the draft servers, as the remote drafter sees them. No call blocks (except Wait) and none throws: a
 // server that cannot be reached, or a stream that broke, just delivers no messages.
 //
-// The drafter's thread calls. Servers() may be called from any thread at the same time: the dashboard asks it.
+// Not thread-safe: all calls come from the stepping thread, but for Servers(), which may be called from any thread at
+// the same time: the dashboard asks it.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@
 
 namespace outrider {
 
-// A stream to one draft server. One thread calls. Destroying it ends it.
+// A stream to one draft server. Destroying it ends it. Not thread-safe: all calls come from the stepping thread.
 class DraftStream {
  public:
   virtual ~DraftStream() = default;

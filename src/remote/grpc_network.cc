@@ -70,7 +70,8 @@ class DraftHost {
     return ready && now >= not_before_;
   }
 
-  void Worked(const std::string& model) {
+  // The server has drafted, with `model`. Accepting a stream is not enough: a server may do so and never draft.
+  void Drafted(const std::string& model) {
     const std::lock_guard lock(mutex_);
     pause_ = kMinPause;
     if (!std::exchange(works_, true))
@@ -193,7 +194,11 @@ class ClientCall : public grpc::ClientBidiReactor<ToServer, ToClient>, public st
       arrived_.pop_front();
       if (std::exchange(full_, false) && held_) StartRead(&incoming_);
     }
-    if (message->has_ready()) host_->Worked(message->ready().model());
+    if (message->has_ready()) {
+      model_ = message->ready().model();
+    } else if (message->tokens_size() > 0 && !std::exchange(drafted_, true)) {
+      host_->Drafted(model_);
+    }
     return true;
   }
 
@@ -275,6 +280,10 @@ class ClientCall : public grpc::ClientBidiReactor<ToServer, ToClient>, public st
   grpc::ClientContext context_;
   ToClient incoming_;  // gRPC's between StartRead and OnReadDone
   std::shared_ptr<ClientCall> self_;
+
+  // Used only by the thread that receives.
+  std::string model_;     // the one that drafts
+  bool drafted_ = false;  // whether tokens have come
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

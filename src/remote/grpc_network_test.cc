@@ -13,6 +13,7 @@
 #include "engine/fake_engine.h"
 #include "engine/fake_tokenizer.h"
 #include "remote/draft_server.h"
+#include "remote/protocol.h"
 #include "remote/remote_drafter.h"
 #include "remote/soak_test_util.h"
 #include "sampling/fake_filters.h"
@@ -115,6 +116,72 @@ TEST(GrpcNetworkTest, AStreamMovesFromAServerThatHangsToAnother) {
   EXPECT_TRUE(proposal.draft.empty());
   clock.Advance(std::chrono::seconds(6));
   EXPECT_TRUE(ask_until([&] { return !proposal.draft.empty(); })) << "no drafts of the other server";
+}
+
+// A server that answers Open and then never drafts must not come back after the shortest pause again and again.
+TEST(GrpcNetworkTest, OnlyTokensResetThePauseOfAServerThatFails) {
+  using std::chrono::milliseconds;
+  constexpr auto kPatience = std::chrono::seconds(60);
+  constexpr milliseconds kShortestPauses[] = {milliseconds(100), milliseconds(200), milliseconds(400),
+                                              milliseconds(800)};
+  ForgetfulEngine engine;
+  FakeTokenizer tokenizer;
+  FakeFilterFactory filters;
+  const DraftModel model{engine, tokenizer, filters};
+  DraftServerOptions options;
+  options.listen = "127.0.0.1:0";
+  auto server = DraftServer::Start(model, options);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  auto network = MakeGrpcNetwork({{AddressOf(**server)}, {}});
+  ASSERT_TRUE(network.ok()) << network.status().message();
+
+  draft::v1::ToServer open, context;
+  open.mutable_open()->set_protocol(kProtocol);
+  open.mutable_open()->set_vocabulary(tokenizer.fingerprint());
+  open.mutable_open()->set_length(1);
+  open.mutable_open()->mutable_sampling()->set_top_p(1);
+  open.mutable_open()->mutable_sampling()->set_typical_p(1);
+  open.mutable_open()->mutable_sampling()->set_top_n_sigma(-1);
+  context.add_context(5);
+  std::unique_ptr<DraftStream> stream;
+  const auto connect = [&] {  // as soon as the network uses the server
+    const TimePoint end = Clock::Real().Now() + kPatience;
+    while (!(stream = (*network)->Connect()) && Clock::Real().Now() < end) std::this_thread::sleep_for(milliseconds(1));
+    if (stream) stream->Send(open);
+    return stream != nullptr;
+  };
+  const auto arrives = [&](const auto& wanted) {
+    const TimePoint end = Clock::Real().Now() + kPatience;
+    draft::v1::ToClient message;
+    TimePoint arrived;
+    while (!stream->over() && Clock::Real().Now() < end) {
+      if (!stream->Receive(&message, &arrived)) {
+        stream->Wait(end);
+      } else if (wanted(message)) {
+        return true;
+      }
+    }
+    return false;
+  };
+  const auto is_ready = [](const draft::v1::ToClient& message) { return message.has_ready(); };
+  const auto has_tokens = [](const draft::v1::ToClient& message) { return message.tokens_size() > 0; };
+
+  ASSERT_TRUE(connect());
+  for (const milliseconds shortest_pause : kShortestPauses) {
+    ASSERT_TRUE(arrives(is_ready));
+    const TimePoint failed = Clock::Real().Now();
+    stream->ReportFailure(Unavailable("does not draft"));
+    ASSERT_TRUE(connect());
+    EXPECT_GE(Clock::Real().Now() - failed, shortest_pause);
+  }
+  ASSERT_TRUE(arrives(is_ready));
+  stream->Send(context);
+  ASSERT_TRUE(arrives(has_tokens));
+  const TimePoint failed = Clock::Real().Now();
+  stream->ReportFailure(Unavailable("does not draft any more"));
+  ASSERT_TRUE(connect());
+  // It is 0.2 s at most; the next longer one would be 1.6 s at least.
+  EXPECT_LT(Clock::Real().Now() - failed, milliseconds(1600)) << "the pause is as long as if it had never drafted";
 }
 
 // Eight sequences at one draft server.

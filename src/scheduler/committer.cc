@@ -117,7 +117,7 @@ double Committer::RollBack(Sequence& sequence, Pos length) {
 // The drafters that did something for the request in `seq`.
 std::vector<DrafterStats> Committer::DraftersOf(SeqId seq) const {
   std::vector<DrafterStats> drafters = speculator_.stats(seq);
-  std::erase_if(drafters, [](const DrafterStats& stats) { return stats.seconds == 0 && stats.proposed == 0; });
+  std::erase_if(drafters, [](const DrafterStats& stats) { return stats.seconds == 0 && stats.verified == 0; });
   return drafters;
 }
 

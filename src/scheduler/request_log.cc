@@ -27,7 +27,7 @@ void LogFinished(const Completion& completion) {
     drafts = fmt::format(", {} of {} drafted accepted (", t.accepted_tokens, t.drafted_tokens);
     bool first = true;
     for (const DrafterStats& drafter : completion.drafters) {
-      if (drafter.proposed == 0) continue;
+      if (drafter.verified == 0) continue;
       drafts += fmt::format("{}{} {}", first ? "" : ", ", drafter.name, drafter.accepted);
       first = false;
     }

@@ -161,7 +161,7 @@ void Scheduler::BuildBatch() {
 void Scheduler::SaveStates() {
   engine_.LayOut(step_.ListRows(), &layout_);
   for (const StepEntry& entry : step_.entries()) {
-    if (entry.draft.empty() || static_cast<int>(entry.draft.size()) <= layout_.free_rollback) continue;
+    if (!layout_.NeedsSavedState(static_cast<int>(entry.draft.size()))) continue;
     const TimePoint start = clock_.Now();
     engine_.SaveState(entry.sequence->id);
     const double ms = Milliseconds(clock_.Now() - start);

@@ -1,9 +1,10 @@
 // Scheduler: many requests, one engine, one step at a time.
 //
-// Requests wait in a FIFO queue until a sequence (slot) is free, then share the engine's batches. Every generating
-// sequence gets its next row in every step, and prompts are decoded beside them in slices, so no sequence waits longer
-// than one slice for its next token. A finished sequence keeps its memory; the next request that begins with the same
-// tokens continues from there.
+// Requests wait until a sequence (slot) is free, oldest first; a request whose slot is busy, or whose family is reading
+// the same prompt, lets others pass. Then they share the engine's batches. Every generating sequence gets its next row
+// in every step, except while DrawBudget lets it rest, or while a sequence suspected of a failure is decoded alone.
+// Prompts are decoded beside them in slices, so a slice is the longest that a sequence waits because of prompts. A
+// finished sequence keeps its memory; the next request that begins with the same tokens continues from there.
 //
 // A sequence consists of its committed tokens and of the number of them that are in the engine's memory. Decoding a
 // prompt, generating the next token and decoding tokens again after a rollback are the same operation: adding rows for

@@ -1,9 +1,10 @@
 // StepBatch: the rows of one step, planned and then filled in.
 //
-// Every generating sequence gets its next row and, before it, rows for tokens that are decoded again after a rollback.
-// Prompts share the other rows of the step, the oldest first. While other sequences generate, all prompts together get
-// one slice (`prompt_slice`), so that no sequence waits longer than a slice takes for its next token. Otherwise they
-// get as many rows as the backend computes at once.
+// Every generating sequence gets its next row and, before it, rows for tokens that are decoded again after a rollback,
+// except while DrawBudget lets it rest, or while a sequence suspected of a failure is decoded alone. Prompts share the
+// other rows of the step, the oldest first. While other sequences generate, all prompts together get one slice
+// (`prompt_slice`), so that no sequence waits longer than a slice takes because of prompts. Otherwise they get as many
+// rows as the backend computes at once.
 #pragma once
 
 #include <span>
@@ -25,7 +26,7 @@ struct StepEntry {
   int logits_row = -1;  // row of the last committed token, before those of the draft; -1 if the prompt is not complete
   std::span<const DraftToken> draft = {};
   int accepted = 0;      // accepted draft tokens; known after verification
-  Duration draw_time{};  // of all its rows; likewise
+  Duration draw_time{};  // for the tokens of all its rows; known after verification
 };
 
 class StepBatch {

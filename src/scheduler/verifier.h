@@ -1,6 +1,7 @@
 // Verifier: decides which draft tokens of a step are accepted. The target draws its own token from each row, as long as
-// the tokens before were the same as in the draft. The drawn tokens are collected in Sequence::drawn, to be committed
-// later. A drawn token that ends the answer is marked there (DrawnToken::ends), and the walk stops at it.
+// the tokens before were the same as in the draft. With VerifyMode::kReject a row's token comes from rejection sampling
+// (spec/verify.h); requests with a grammar always use kMatch. The drawn tokens are collected in Sequence::drawn, to be
+// committed later. A drawn token that ends the answer is marked there (DrawnToken::ends), and the walk stops at it.
 #pragma once
 
 #include <span>

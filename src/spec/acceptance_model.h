@@ -12,7 +12,8 @@
 // (At first we counted outcomes in a table of confidences and forms. Its estimates were too high by a quarter, because
 // it counted each token of a long run as an independent observation. docs/SPECULATION.md has the numbers.)
 //
-// Pure; constant time per call; no allocation after construction.
+// Answers depend only on the arguments and on earlier calls. A call takes constant time, and nothing is allocated after
+// construction.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Draft: tokens that a drafter expects to come next. A wrong draft only costs time; it never changes what is generated.
+// Draft: tokens that a drafter expects to come next. It never changes the text in VerifyMode::kMatch; with kReject the
+// text is another one with the same distribution.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +47,9 @@ struct Draft {
 // What one drafter did, over a request or since the start.
 struct DrafterStats {
   std::string_view name;  // lives as long as the drafter
-  uint64_t proposed = 0;  // tokens that were verified
-  uint64_t accepted = 0;
-  double seconds = 0;  // spent proposing, and reading prompts
+  uint64_t verified = 0;  // tokens of its drafts; "proposed" in the API and in the metrics, whose names are kept
+  uint64_t accepted = 0;  // of those
+  double seconds = 0;     // spent proposing, and reading prompts
 };
 
 // How a draft is checked against the target.

@@ -4,7 +4,8 @@
 // extended Kalman filter for logistic regression). Each case also belongs to a subject, whose log odds may differ from
 // those of the others by an advantage, which is learned in the same step.
 //
-// Pure; a few dozen multiplications per call; no allocation.
+// Answers depend only on the arguments and on earlier calls. A call takes a few dozen multiplications and allocates
+// nothing.
 #pragma once
 
 #include <algorithm>

@@ -60,16 +60,16 @@ void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   tokens_so_far_ += step.sequences[which].survival[place];
 }
 
-// The expected cost of the rollback of sequence `which`. It costs nothing if at most `free_tokens` tokens of its draft
-// are rejected, because the engine takes these back for free. What the next steps look like is not known: they are
-// taken for steps of one part with the same sequences.
-double Policy::RollbackSeconds(const StepOutlook& step, size_t which, int free_tokens) {
+// The expected cost of the rollback of sequence `which` in a step with `layout_`. It costs nothing if the engine takes
+// all rejected tokens of its draft back for free. What the next steps look like is not known: they are taken for steps
+// of one part with the same sequences.
+double Policy::RollbackSeconds(const StepOutlook& step, size_t which) {
   const int drafted = drafted_[which];
-  if (drafted <= free_tokens) return 0;
+  if (!layout_.NeedsSavedState(drafted)) return 0;
   const SequenceOutlook& sequence = step.sequences[which];
   const double plain = curve_.Seconds(step.generating(), step.context);
   Risk& risk = risks_[which];
-  const auto cases = static_cast<size_t>(drafted - free_tokens);
+  const auto cases = static_cast<size_t>(drafted - layout_.free_rollback);
   for (size_t right = risk.chance.size(); right < cases; ++right) {
     const double chance = (right == 0 ? 1 : sequence.survival[right - 1]) - sequence.survival[right];
     const int rows = step.generating() + sequence.rows + static_cast<int>(right);
@@ -101,7 +101,7 @@ void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
     switches = 2 / mean_run_;  // to this shape and back, once for all steps of a run
   }
   seconds += switches * curve_.SwitchSeconds();
-  for (size_t i = 0; i < drafted_.size(); ++i) seconds += RollbackSeconds(step, i, layout_.free_rollback);
+  for (size_t i = 0; i < drafted_.size(); ++i) seconds += RollbackSeconds(step, i);
   options_.push_back(
       {tokens_so_far_, seconds, *std::min_element(expected_.begin(), expected_.end()), !has_drafts || HasKnownShape()});
 }
@@ -242,7 +242,7 @@ void Policy::ChooseRows(const StepOutlook& step, int max_rows, std::span<int> ro
   }
 }
 
-int Policy::ChooseRounds(const StepOutlook& step, double round_seconds) {
+int Policy::ChooseDraftLength(const StepOutlook& step, double round_seconds) {
   options_.clear();
   BeginOptions(step);
   AddOption(step, 0);

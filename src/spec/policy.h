@@ -22,7 +22,7 @@
 // All of this depends on the cost curve, so the curve is checked: while drafts pay, a plain step is taken now and then,
 // and numbers of rows that may be better than the curve says are tried. These trials cost a small share of the tokens.
 //
-// Pure; no allocation once the vectors have grown.
+// Answers depend only on the arguments and on earlier calls. Nothing is allocated once the vectors have grown.
 #pragma once
 
 #include <cstddef>
@@ -87,7 +87,7 @@ class Policy {
 
   // How many tokens a drafter should draft if it needs `round_seconds` to add one token to all drafts. `step` has the
   // survival that its drafts can be expected to have. 0 = none.
-  int ChooseRounds(const StepOutlook& step, double round_seconds);
+  int ChooseDraftLength(const StepOutlook& step, double round_seconds);
 
   // What the best choice of rows gains over a step without drafts, in tokens.
   double Gain(const StepOutlook& step, double draft_seconds);
@@ -129,7 +129,7 @@ class Policy {
   double RateWith(const StepOutlook& step, double draft_seconds);
   void BeginOptions(const StepOutlook& step);
   void AddToken(const StepOutlook& step, size_t which, size_t place);
-  double RollbackSeconds(const StepOutlook& step, size_t which, int free_tokens);
+  double RollbackSeconds(const StepOutlook& step, size_t which);
   void AddOption(const StepOutlook& step, double draft_seconds);
   void ListOptions(const StepOutlook& step, int max_rows);
   void ListLevels(const StepOutlook& step, int max_rows);
@@ -162,7 +162,7 @@ class Policy {
   std::vector<SequenceRows> rows_;   // of the option being listed, prompts included
   std::vector<size_t> place_;        // in rows_, by generating sequence
   std::vector<int> drafted_;         // of the option being listed, by generating sequence
-  std::vector<double> expected_;     // likewise: draft tokens expected to be right
+  std::vector<double> expected_;     // of the same option, by generating sequence: draft tokens expected to be right
   double tokens_so_far_ = 0;         // their sum
   std::vector<Risk> risks_;          // by generating sequence, filled as far as it was asked for
   std::vector<SequenceRows> plain_;  // scratch of PlainSeconds

@@ -108,7 +108,7 @@ TEST(PolicyTest, WithoutDraftsThereIsNothingToChoose) {
   Policy policy = MakePolicy(curve);
   EXPECT_EQ(Choose(policy, {{}, {}}), std::vector<int>({0, 0}));
   EXPECT_EQ(policy.Gain(Step(kNoDraft).outlook(), 0), 0);
-  EXPECT_EQ(policy.ChooseRounds(Step(kNoDraft).outlook(), 0.001), 0);
+  EXPECT_EQ(policy.ChooseDraftLength(Step(kNoDraft).outlook(), 0.001), 0);
 }
 
 TEST(PolicyTest, RowsThatCostNothingAreAllWorthTaking) {
@@ -116,7 +116,7 @@ TEST(PolicyTest, RowsThatCostNothingAreAllWorthTaking) {
   Policy policy = MakePolicy(curve);
   const std::vector<double> draft = Geometric(0.5, 12);
   EXPECT_NEAR(policy.Gain(Step(draft).outlook(), 0), 1 - std::pow(0.5, 12), 1e-9);
-  EXPECT_EQ(policy.ChooseRounds(Step(draft).outlook(), 0), 12);
+  EXPECT_EQ(policy.ChooseDraftLength(Step(draft).outlook(), 0), 12);
   EXPECT_GT(Choose(policy, {draft})[0], 0);
 }
 
@@ -241,11 +241,11 @@ TEST(PolicyTest, DraftingHasItsPrice) {
   Policy policy = MakePolicy(curve);
   const std::vector<double> outlook = Geometric(0.8, 20);
   const Step expected(outlook);
-  const int free = policy.ChooseRounds(expected.outlook(), 0);
-  const int expensive = policy.ChooseRounds(expected.outlook(), 0.002);
+  const int free = policy.ChooseDraftLength(expected.outlook(), 0);
+  const int expensive = policy.ChooseDraftLength(expected.outlook(), 0.002);
   EXPECT_GT(free, expensive);
   EXPECT_GT(expensive, 0);
-  EXPECT_EQ(policy.ChooseRounds(expected.outlook(), 0.01), 0);
+  EXPECT_EQ(policy.ChooseDraftLength(expected.outlook(), 0.01), 0);
   EXPECT_GT(policy.Gain(expected.outlook(), 0), policy.Gain(expected.outlook(), 0.004));
   EXPECT_LT(policy.Gain(expected.outlook(), 1.0), 0);
 }

@@ -10,7 +10,7 @@
 // is shorter than a plain step, the target waits. Otherwise it takes plain steps until the draft arrives. The draft
 // does not know the tokens of these steps, so it is only useful if it begins with the same tokens.
 //
-// Pure.
+// The prediction depends only on the arguments.
 #pragma once
 
 #include <span>

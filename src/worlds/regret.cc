@@ -28,7 +28,7 @@ Regret MeasureRegret(const World& world, const SpeculatorOptions& options, int s
       requests.push_back(ours.requests[i].Rate() / plain.requests[i].Rate());
     }
     for (size_t i = 0; i < ours.drafters.size(); ++i) {
-      regret.drafted[i] += static_cast<double>(ours.drafters[i].proposed) / ours.Tokens() / seeds;
+      regret.drafted[i] += static_cast<double>(ours.drafters[i].verified) / ours.Tokens() / seeds;
       regret.accepted[i] += static_cast<double>(ours.drafters[i].accepted) / ours.Tokens() / seeds;
     }
   }

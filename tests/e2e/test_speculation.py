@@ -331,14 +331,25 @@ class TestStart:
 
 
 class TestCheck:
-    def test_every_promise_holds(self):
+    def test_finds_no_difference(self):
         result = run_outrider("check", "-m", DRAFT_MODEL, "-md", DRAFT_MODEL, timeout=120)
         assert result.returncode == 0, result.stdout + result.stderr
-        assert "Every promise holds" in result.stdout
+        assert "No difference found: all logits and texts compared were identical." in result.stdout
         for line in ("32 rows at once", "slices of 64", "beside other sequences", "after rejected drafts", "text with suffix"):
             assert re.search(rf"{line}.*exact", result.stdout), result.stdout
 
-    def test_says_when_one_does_not(self):
+    def test_a_drafter_without_drafts_is_skipped(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where verdicts are kept
+        result = run_outrider("check", "-m", DRAFT_MODEL, "--spec", "suffix", "--draft-max", "0", timeout=120)
+        assert result.returncode == 0, result.stdout + result.stderr
+        line = r"text with suffix, temperature 0\.[08] +SKIPPED +this drafter made no draft for these texts"
+        assert len(re.findall(line, result.stdout)) == 2, result.stdout
+        assert not list(tmp_path.glob("**/exactness/*")), "nothing was tested that could be kept"
+
+    def test_rejection_sampling_has_nothing_to_compare(self):
+        assert_refused("check", "-m", DRAFT_MODEL, "--verify", "reject", saying="--verify reject")
+
+    def test_says_when_there_is_one(self):
         flags = ("--exact", "off", "--kernels", "ggml", "--spec", "none")
         result = run_outrider("check", "-m", DRAFT_MODEL, *flags, timeout=120)
         assert result.returncode == 1, result.stdout + result.stderr

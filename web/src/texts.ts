@@ -142,7 +142,7 @@ export const texts = {
     toggle: "Origins",
     explain: "Colours every token by who proposed it",
     legend: "Who proposed the tokens",
-    families: { target: "target model", suffix: "suffix", ngram: "n-gram", model: "draft model", head: "head", remote: "remote" },
+    families: { target: "target model", suffix: "suffix", ngram: "n-gram", model: "draft model", head: "head", remote: "remote", other: "another drafter" },
     share: (tokens: number, percent: string) => `${tokens} tokens, ${percent}`,
     textLabel: "Answer by token. Arrow keys go from token to token.",
     hint: "Point at a token, or focus the text and use the arrow keys.",

@@ -13,6 +13,10 @@ describe("families", () => {
   it("knows all drafters", () => {
     expect([null, "", "suffix", "ngram-map-k", "ngram-cache", "model", "remote", "head", "eagle"].map(familyOf)).toEqual(["target", "target", "suffix", "ngram", "ngram", "model", "remote", "head", "head"]);
   });
+  it("does not take an unknown drafter for a known one", () => {
+    expect(["eagle3", "mtp", "my-drafter", "headless", "remotely"].map(familyOf)).toEqual(["head", "head", "other", "other", "other"]);
+    expect(sharesOf([token("one"), token(" two", "my-drafter")])).toEqual([{ family: "target", tokens: 1 }, { family: "other", tokens: 1 }]);
+  });
   it("counts shares", () => expect(sharesOf(tokens)).toEqual([{ family: "target", tokens: 3 }, { family: "suffix", tokens: 2 }]));
 });
 

@@ -160,7 +160,8 @@ bool LlamaHead::DecodeRows(std::span<const HeadRow> rows, bool wants_outputs) {
   tokens_.clear();
   positions_.clear();
   for (size_t i = 0; i < rows.size(); ++i) {
-    // A token that only the target knows.
+    // The target's vocabulary may be larger; a token the head does not have is replaced by its last one, which can only
+    // make the draft wrong.
     tokens_.push_back(std::min(rows[i].token, info_.n_vocab - 1));
     positions_.push_back(rows[i].place);
     sequences_[i] = rows[i].seq;

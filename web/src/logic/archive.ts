@@ -1,4 +1,4 @@
-// Conversations as a file. What comes from a file is foreign: every field is checked, ids are made anew. Pure.
+// Conversations as a file. What comes from a file is foreign: every field is checked, ids are made anew. No function here has side effects.
 import { isImageUrl } from "./plain";
 import type { Conversation, Message, MessageState } from "./types";
 

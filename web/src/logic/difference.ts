@@ -1,4 +1,4 @@
-// Whether two texts or answers are the same and, if not, where they begin to differ. Pure.
+// Whether two texts or answers are the same and, if not, where they begin to differ. No function here has side effects.
 import type { AnswerPart, Message, TokenInfo } from "./types";
 
 export interface Difference {

@@ -1,4 +1,4 @@
-// The counters of /metrics (Prometheus' text format) and what can be told from two readings of them. Pure.
+// The counters of /metrics (Prometheus' text format) and what can be told from two readings of them. No function here has side effects.
 
 export type Metrics = Map<string, number>; // from name with labels to value
 

@@ -1,14 +1,15 @@
-// Who wrote each token, and the film of an answer: how it was drafted and verified step by step. Pure.
+// Who wrote each token, and the film of an answer: how it was drafted and verified step by step. No function here has side effects.
 import type { StepInfo, TokenInfo } from "./types";
 
-// The families that have a colour; `target` is the model itself.
-export const FAMILIES = ["target", "suffix", "ngram", "model", "head", "remote"] as const;
+// The families that have a colour; `target` is the model itself, `other` a drafter that this page does not know.
+export const FAMILIES = ["target", "suffix", "ngram", "model", "head", "remote", "other"] as const;
 export type Family = (typeof FAMILIES)[number];
 
 export function familyOf(drafter: string | null): Family {
   if (drafter === null || drafter === "") return "target";
   if (drafter.startsWith("ngram")) return "ngram";
-  return FAMILIES.find((family) => drafter === family || drafter.startsWith(`${family}-`)) ?? "head";
+  if (drafter.startsWith("eagle") || drafter === "mtp") return "head";
+  return FAMILIES.find((family) => drafter === family || drafter.startsWith(`${family}-`)) ?? "other";
 }
 
 // The texts of tokens as they are to be shown. Where a character is made of several tokens, the last one shows it and

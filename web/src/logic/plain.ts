@@ -1,4 +1,4 @@
-// What is done to a model's text before anybody sees it. Model text is hostile input. Pure.
+// What is done to a model's text before anybody sees it. Model text is hostile input. No function here has side effects.
 
 // Characters that change the order in which others are shown ("Trojan source"): embeddings, overrides, isolates, marks.
 const BIDI = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;

@@ -1,5 +1,5 @@
 // A conversation is a tree: an edited question or a repeated answer is a sibling of the first one. One path through it
-// is shown. Pure.
+// is shown. No function here has side effects.
 import type { Conversation, Message } from "./types";
 
 export interface Branch {
