@@ -25,11 +25,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                 {{"token_embd.weight", {64, 8, 1, 1}},
                                  {"output.weight", {64, 8, 1, 1}},
                                  {"blk.0.attn_q.weight", {64, 32, 1, 1}},
-                                 {"blk.0.ffn_up_exps.weight", {64, 32, 4, 1}}}};
+                                 {"blk.0.ffn_up_exps.weight", {64, 32, 4, 1}}},
+                                {}};
   const Status fits = CheckAdapterFile(path, target);
-  Require(CheckAdapterFile(path, {"qwen2", target.weights}).ok() == false || !fits.ok(), "it fits one architecture");
+  Require(CheckAdapterFile(path, {"qwen2", target.weights, {}}).ok() == false || !fits.ok(),
+          "it fits one architecture");
   if (fits.ok()) {
-    Require(!CheckAdapterFile(path, {"llama", {}}).ok(), "a model without its weights is another one");
+    Require(!CheckAdapterFile(path, {"llama", {}, {}}).ok(), "a model without its weights is another one");
   } else {
     Require(!fits.message().empty() && fits.message().find('\n') == std::string::npos,
             "one sentence that says why not");

@@ -54,6 +54,9 @@ std::string CheckWeight(const std::string& name, const Pair& pair, const Adapter
   if (embeddings && !target.weights.contains("output.weight")) {
     return "libllama cannot apply that where the embeddings are also the output layer; train the adapter without it";
   }
+  if (target.nvfp4.contains(name) && name.find(".ffn_") != name.npos) {
+    return "libllama cannot apply that to weights of the type NVFP4";
+  }
   const std::string wrong = CheckShapes(pair, weight->second, embeddings);
   return wrong.empty() ? "" : "it " + wrong + ": the adapter belongs to another model, or is damaged";
 }

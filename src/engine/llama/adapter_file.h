@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/status.h"
@@ -15,6 +16,7 @@ namespace outrider {
 struct AdapterTarget {
   std::string architecture;
   std::map<std::string, std::array<int64_t, 4>> weights;  // shapes by names
+  std::set<std::string> nvfp4 = {};                       // weights of this type, which has a scale beside each weight
 };
 
 // Whether the adapter in `path` fits. kInvalidArgument or kUnsupported say in one sentence why not. OK does not mean

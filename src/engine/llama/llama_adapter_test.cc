@@ -225,6 +225,17 @@ TEST(LlamaAdapterFilesTest, WhatDoesNotFitIsRefusedInOneSentence) {
   EXPECT_EQ(reason(cut), "adapter '" + cut + "' is cut short or damaged: download it again");
 }
 
+TEST(LlamaAdapterFilesTest, FeedForwardWeightsOfTheTypeNvfp4AreRefused) {
+  const std::string path = Written("nvfp4", {});
+  AdapterTarget target{"llama", WeightShapes(kModel), WeightsOfType(kModel, GGML_TYPE_NVFP4)};
+  EXPECT_TRUE(target.nvfp4.empty());
+  EXPECT_TRUE(CheckAdapterFile(path, target).ok());
+  target.nvfp4 = {"blk.0.attn_q.weight"};
+  EXPECT_TRUE(CheckAdapterFile(path, target).ok());
+  target.nvfp4 = {"blk.0.ffn_down.weight"};
+  EXPECT_NE(CheckAdapterFile(path, target).message().find("NVFP4"), std::string::npos);
+}
+
 // libllama would abort the process when it builds a graph with one of these.
 TEST(LlamaAdapterFilesTest, ShapesThatDoNotFitAreRefused) {
   struct Tensor {

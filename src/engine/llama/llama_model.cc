@@ -175,7 +175,7 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
 // Adapters must be loaded before contexts are made: these are sized for the graphs with all of them.
 Status LlamaModel::LoadAdapters(const ModelOptions& options) {
   if (options.adapters.empty()) return {};
-  const AdapterTarget target{Architecture(), WeightShapes(options.path)};
+  const AdapterTarget target{Architecture(), WeightShapes(options.path), WeightsOfType(options.path, GGML_TYPE_NVFP4)};
   const bool ours = options.kernels != Kernels::kGgml && !on_device() && !kernels::InstructionSet().empty();
   for (const std::string& path : options.adapters) {
     auto adapter = LoadAdapter(handle(), path, target, OtherDevice(options), ours);

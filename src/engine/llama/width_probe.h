@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ std::vector<WeightType> WeightTypes(const std::string& path);
 
 // Shapes of all weights of a GGUF file by their names; all parts of a split model are read.
 std::map<std::string, std::array<int64_t, 4>> WeightShapes(const std::string& path);
+
+std::set<std::string> WeightsOfType(const std::string& path, ggml_type type);  // names, likewise
 
 uint64_t FileBytes(const std::string& path);  // of all parts of a model; a part that cannot be read counts 0
 
