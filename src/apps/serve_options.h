@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/adapter_flags.h"
 #include "apps/speculation.h"
 #include "base/log.h"
 #include "engine/model_options.h"
@@ -65,6 +66,7 @@ struct PrintFlags {
 
 struct ServeOptions {
   ModelOptions model;
+  AdapterFlags adapters;
   ContextOptions context;
   SchedulerOptions scheduler;
   int prompt_slice = 0;  // 0 = as fits the model's place

@@ -21,7 +21,8 @@ struct Continuations {
 
 // Continues all texts of check_texts.h side by side; `speculator` null = without drafts.
 Result<Continuations> ContinueTexts(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
-                                    std::unique_ptr<Speculator> speculator, float temperature);
+                                    std::unique_ptr<Speculator> speculator, float temperature,
+                                    const AdapterSet& adapters = {});
 
 struct TextComparison {
   Comparison result;

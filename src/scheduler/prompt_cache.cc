@@ -26,11 +26,12 @@ bool PromptCache::Replaces(const SavedSlot& copy, std::span<const Token> tokens)
   return long_enough && CommonPrefix(copy.tokens, tokens) == tokens.size();
 }
 
-const SavedSlot* PromptCache::Find(const std::string& owner, std::span<const Token> prompt, Pos already) {
+const SavedSlot* PromptCache::Find(const std::string& owner, const AdapterSet& adapters, std::span<const Token> prompt,
+                                   Pos already) {
   auto best = copies_.entries().end();
   Pos most = already;
   for (auto place = copies_.entries().begin(); place != copies_.entries().end(); ++place) {
-    if (place->owner != owner) continue;
+    if (place->owner != owner || place->item.adapters != adapters) continue;
     const Pos usable = Usable(place->item, prompt);
     const size_t gain = static_cast<size_t>(std::max(0, usable - already));
     if (usable <= most || gain * kMinGain < place->item.tokens.size()) continue;
@@ -42,10 +43,10 @@ const SavedSlot* PromptCache::Find(const std::string& owner, std::span<const Tok
   return &best->item;
 }
 
-bool PromptCache::Holds(const std::string& owner, std::span<const Token> tokens) {
+bool PromptCache::Holds(const std::string& owner, const AdapterSet& adapters, std::span<const Token> tokens) {
   auto& entries = copies_.entries();
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
-    return entry.owner == owner && Replaces(entry.item, tokens);
+    return entry.owner == owner && entry.item.adapters == adapters && Replaces(entry.item, tokens);
   });
   if (found == entries.end()) return false;
   copies_.MarkUsed(found);
@@ -55,7 +56,8 @@ bool PromptCache::Holds(const std::string& owner, std::span<const Token> tokens)
 void PromptCache::Keep(const std::string& owner, SavedSlot saved) {
   for (auto place = copies_.entries().begin(); place != copies_.entries().end();) {
     const auto next = std::next(place);
-    if (place->owner == owner && Replaces(saved, place->item.tokens)) copies_.Drop(place);
+    const bool alike = place->owner == owner && place->item.adapters == saved.adapters;
+    if (alike && Replaces(saved, place->item.tokens)) copies_.Drop(place);
     place = next;
   }
   const uint64_t bytes = saved.state.size() + saved.tokens.size() * sizeof(Token);

@@ -5,11 +5,15 @@
 // other rows of the step, the oldest first. While other sequences generate, all prompts together get one slice
 // (`prompt_slice`), so that no sequence waits longer than a slice takes because of prompts. Otherwise they get as many
 // rows as the backend computes at once.
+//
+// All rows of a step are computed with the same adapters. If the sequences that could take part have different ones,
+// the sets take turns: the set that has waited longest gets the next steps, until kTurn is over.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/step_layout.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
@@ -35,9 +39,10 @@ class StepBatch {
   StepBatch(const Engine& engine, int prompt_slice) : engine_(engine), prompt_slice_(prompt_slice) {}
 
   // Decides which sequences take part, and with how many rows. `sequences` are in the order of their ids.
-  void ShareRows(std::vector<Sequence>& sequences);
+  void ShareRows(std::vector<Sequence>& sequences, TimePoint now);
 
   bool empty() const { return entries_.empty(); }
+  uint64_t adapter_switches() const { return adapter_switches_; }  // steps with other adapters than the one before
   std::span<StepEntry> entries() { return entries_; }
   std::span<const StepEntry> entries() const { return entries_; }
 
@@ -55,6 +60,7 @@ class StepBatch {
   std::span<const SequenceRows> ListRows();
 
  private:
+  AdapterSet ChooseAdapters(std::vector<Sequence>& sequences, bool alone, TimePoint now);
   int Missing(const Sequence& sequence) const;
   bool ContinuesAnswer(const StepEntry& entry) const;
   void ShareAmongPrompts(int rows);
@@ -62,6 +68,10 @@ class StepBatch {
 
   const Engine& engine_;
   const int prompt_slice_;
+  uint64_t steps_ = 1;  // those that were planned, and one
+  uint64_t adapter_switches_ = 0;
+  AdapterSet last_adapters_;
+  TimePoint turn_began_{};
   std::vector<StepEntry> entries_;
   std::vector<StepEntry*> prompts_;  // scratch
   std::vector<SequenceRows> rows_;   // scratch

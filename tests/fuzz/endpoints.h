@@ -85,6 +85,7 @@ inline const ApiContext& Context() {
   static ResponseMemory responses(1 << 20);
   static const bool remembered = Remember(&responses);
   Require(remembered, "there is something to go on from");
+  static const AdapterList adapters({{"a.gguf", "", "", 1}, {"b.gguf", "", "", 2}}, {1, 0});
   static const ApiContext context{.tokenizer = tokenizer,
                                   .chat = *chat,
                                   .model_name = "fuzz",
@@ -93,7 +94,8 @@ inline const ApiContext& Context() {
                                   .n_slots = 2,
                                   .sampling = {},
                                   .max_tokens = -1,
-                                  .responses = &responses};
+                                  .responses = &responses,
+                                  .adapters = &adapters};
   return context;
 }
 
