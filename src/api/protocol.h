@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "chat/chat_template.h"
+#include "engine/media.h"
 #include "engine/tokenizer.h"
 #include "scheduler/generation.h"
 
@@ -45,10 +46,11 @@ struct ApiContext {
   bool reuse_prefix = true;                // default of cache_prompt
   bool verbose = false;                    // default of verbose
   ReasoningDefaults reasoning = {};
-  int batch = 2048;                        // rows that the engine decodes at once; what /infill fills from one file
-  bool suffix_first = false;               // /infill: the suffix comes before the prefix
+  int batch = 2048;                     // rows that the engine decodes at once; what /infill fills from one file
+  bool suffix_first = false;            // /infill: the suffix comes before the prefix
   ResponseMemory* responses = nullptr;  // thread-safe; null = responses are not remembered
-  std::string rank_template = {};  // /rerank: text with {query} and {document}; "" = the two, one after the other
+  MediaReader* media = nullptr;         // reads pictures and sounds; null = the model takes text only
+  std::string rank_template = {};       // /rerank: text with {query} and {document}; "" = the two, one after the other
 };
 
 // Writes the answer to one request. Append is called for each chunk in order; the last one of each choice carries the

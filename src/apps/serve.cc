@@ -28,6 +28,7 @@
 #include "engine/llama/llama_embedder.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/llama_filters.h"
+#include "engine/llama/media_reader.h"
 
 namespace outrider {
 namespace {
@@ -127,6 +128,7 @@ struct LoadedParts {
   std::unique_ptr<Target> target;
   std::unique_ptr<ChatTemplate> chat;
   std::unique_ptr<LlamaEmbedder> embedder;  // null without --embeddings
+  std::unique_ptr<LlamaMediaReader> media;  // null without --mmproj
   std::unique_ptr<Speculation> speculation;
 };
 
@@ -147,6 +149,13 @@ Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults
     auto embedder = LlamaEmbedder::Create(model, options.context, pooling);
     if (!embedder.ok()) return embedder.status();
     parts.embedder = std::move(*embedder);
+  }
+  if (!options.media.path.empty()) {
+    MediaOptions with_threads = options.media;
+    with_threads.threads = options.context.threads_batch > 0 ? options.context.threads_batch : options.context.threads;
+    auto media = LlamaMediaReader::Load(model, with_threads);
+    if (!media.ok()) return media.status();
+    parts.media = std::move(*media);
   }
   if (Status status = WarmUp((*target)->engine(), model->tokenizer()); !status.ok()) return status;
   auto speculation = Speculation::Create(options.speculation, **target);
@@ -196,6 +205,7 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
   api.reasoning = options.chat.answer;
   api.batch = info.max_batch;
   api.suffix_first = options.suffix_first;
+  api.media = parts.media.get();
   api.rank_template = parts.target->model()->RankTemplate();
   return api;
 }

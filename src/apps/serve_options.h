@@ -43,6 +43,7 @@ struct DownloadFlags {
   std::string repo;        // user/model[:quant]
   std::string file;        // of the repository; "" = by the quantisation
   std::string url;         // of a file, instead of a repository
+  std::string media_url;   // of a projector
   std::string token;       // for the repositories
   std::string draft_repo;  // of the draft model
   bool offline = false;    // only what is in the cache
@@ -65,6 +66,7 @@ struct PrintFlags {
 
 struct ServeOptions {
   ModelOptions model;
+  MediaOptions media;
   ContextOptions context;
   SchedulerOptions scheduler;
   int prompt_slice = 0;  // 0 = as fits the model's place

@@ -57,7 +57,8 @@ Status FakeEngine::Decode(const Batch& batch) {
     Require(row.pos == static_cast<Pos>(memory.size()), "a position is missing or there twice");
     Require(row.pos < info_.sequence_length, "past the end of the context");
     Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
-    memory.push_back(row.token);
+    Require((row.values != nullptr) == (batch.rows().front().values != nullptr), "tokens and values in one batch");
+    memory.push_back(row.values != nullptr ? static_cast<Token>(*row.values) : row.token);
     int& undoable = places_[static_cast<size_t>(row.seq)].undoable;
     undoable = std::min(undoable + 1, free_rollback);
     if (row.wants_hidden) {

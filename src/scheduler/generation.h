@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/token.h"
+#include "engine/media.h"
 #include "sampling/sampling_options.h"
 #include "spec/draft.h"
 
@@ -21,6 +22,7 @@ namespace outrider {
 
 struct GenerationRequest {
   std::vector<Token> prompt;
+  std::vector<MediaSpan> media;  // where the prompt has rows instead of tokens, ascending; stand-ins are in `prompt`
   SamplingOptions sampling;
   int max_tokens = -1;            // max tokens to generate; 0 = only decode the prompt, -1 = until the context is full
   std::vector<std::string> stop;  // text that ends the generation and is not part of the result

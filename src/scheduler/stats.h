@@ -8,6 +8,7 @@
 
 #include "base/histogram.h"
 #include "base/token.h"
+#include "engine/media.h"
 #include "scheduler/generation.h"
 
 namespace outrider {
@@ -58,6 +59,7 @@ struct SlotStatus {
 struct SavedSlot {
   std::vector<Token> tokens;
   std::vector<uint8_t> state;
+  std::vector<MediaPlace> media = {};  // where pictures stand among the tokens; such a slot is not written to a file
 };
 
 }  // namespace outrider

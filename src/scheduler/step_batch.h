@@ -4,6 +4,9 @@
 // Prompts share the other rows of the step, the oldest first. While other sequences generate, all prompts together get
 // one slice (`prompt_slice`), so that no sequence waits longer than a slice takes for its next token. Otherwise they
 // get as many rows as the backend computes at once.
+//
+// A batch has rows of tokens or rows of pictures. If some sequences come to a picture while others need tokens, steps
+// of either kind take turns, and a sequence gets rows up to the next change only.
 #pragma once
 
 #include <span>
@@ -57,10 +60,14 @@ class StepBatch {
   int Missing(const Sequence& sequence) const;
   bool ContinuesAnswer(const StepEntry& entry) const;
   void ShareAmongPrompts(int rows);
+  void ChooseKind();
+  int RowsOfKind(const Sequence& sequence) const;
   void LeaveTail(StepEntry& entry) const;
 
   const Engine& engine_;
   const int prompt_slice_;
+  bool media_ = false;       // the step has rows of pictures
+  bool media_turn_ = false;  // likewise of the last step for which there was a choice
   std::vector<StepEntry> entries_;
   std::vector<StepEntry*> prompts_;  // scratch
   std::vector<SequenceRows> rows_;   // scratch

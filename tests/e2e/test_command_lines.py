@@ -103,7 +103,6 @@ def test_log_file_and_notes(tmp_path):
     "flags, saying",
     [
         (("--lora", "x.gguf"), "--lora is refused: .*merge"),
-        (("-mm", "x.gguf"), "-mm is refused: images"),
         (("-ag",), "-ag is refused"),
         (("--context-shift",), "--context-shift is refused: .*larger context"),
         (("--cache-reuse", "256"), "--cache-reuse is refused: .*prefixes"),

@@ -8,6 +8,7 @@
 #include "api/input_tokens.h"
 #include "api/protocol.h"
 #include "api/response_memory.h"
+#include "engine/fake_media.h"
 #include "engine/fake_tokenizer.h"
 #include "require.h"
 
@@ -83,6 +84,7 @@ inline const ApiContext& Context() {
   static const Tokens tokenizer;
   static const std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create(kThinking, "<bos>", "<eos>"));
   static ResponseMemory responses(1 << 20);
+  static FakeMediaReader media;
   static const bool remembered = Remember(&responses);
   Require(remembered, "there is something to go on from");
   static const ApiContext context{.tokenizer = tokenizer,
@@ -93,7 +95,8 @@ inline const ApiContext& Context() {
                                   .n_slots = 2,
                                   .sampling = {},
                                   .max_tokens = -1,
-                                  .responses = &responses};
+                                  .responses = &responses,
+                                  .media = &media};
   return context;
 }
 

@@ -1,0 +1,41 @@
+#include "engine/media.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace outrider {
+
+std::vector<MediaPlace> PlacesOf(std::span<const MediaSpan> media) {
+  std::vector<MediaPlace> places;
+  for (const MediaSpan& span : media) places.push_back({span.begin, span.end(), span.rows->id()});
+  return places;
+}
+
+size_t SharedPrefix(const TextWithMedia& a, const TextWithMedia& b) {
+  size_t shared = CommonPrefix(a.tokens, b.tokens);
+  const auto [left, right] = std::mismatch(a.media.begin(), a.media.end(), b.media.begin(), b.media.end());
+  if (left != a.media.end()) shared = std::min(shared, static_cast<size_t>(left->begin));
+  if (right != b.media.end()) shared = std::min(shared, static_cast<size_t>(right->begin));
+  return shared;
+}
+
+std::vector<Token> TextTokens(std::span<const Token> prompt, std::span<const MediaSpan> media) {
+  std::vector<Token> text;
+  Pos at = 0;
+  for (const MediaSpan& span : media) {
+    text.insert(text.end(), prompt.begin() + at, prompt.begin() + span.begin);
+    at = span.end();
+  }
+  text.insert(text.end(), prompt.begin() + at, prompt.end());
+  return text;
+}
+
+Token StandIn(const MediaId& id, Pos row, int n_vocab) {
+  Fnv1a hash;
+  hash.AddValue(id);
+  hash.AddValue(row);
+  return static_cast<Token>((hash.hash() >> 16) % static_cast<uint64_t>(n_vocab));
+}
+
+}  // namespace outrider
