@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/prepare.h"
 
@@ -12,6 +13,17 @@ struct FilePlace {
   size_t at;
   const Attachment* file;
 };
+
+Status HoldMemory(const ApiContext& context, GenerationRequest* request) {
+  request->media_hold = nullptr;
+  Pos rows = 0;
+  for (const MediaSpan& span : request->media) rows += span.rows->count();
+  if (rows == 0) return {};
+  auto hold = context.media->Hold(rows);
+  if (!hold.ok()) return hold.status();
+  request->media_hold = std::move(*hold);
+  return {};
+}
 
 // Where the files are in the text, in its order.
 Result<std::vector<FilePlace>> FindFiles(const std::string& text, const std::vector<Attachment>& attachments) {
@@ -36,12 +48,12 @@ Status AppendFile(const Attachment& file, const ApiContext& context, GenerationR
   if (!context.media->Reads(file.kind)) {
     return InvalidArgument(fmt::format("is {}, which the projector (--mmproj) does not read", what), file.field);
   }
-  const auto pieces = context.media->Read(*file.bytes, file.kind, request->owner);
+  const auto pieces = context.media->Read(file.bytes, file.kind, request->owner);
   if (!pieces.ok()) return Status(pieces.status().code(), pieces.status().message(), file.field);
   for (const MediaPiece& piece : *pieces) {
     request->prompt.insert(request->prompt.end(), piece.tokens.begin(), piece.tokens.end());
     if (piece.rows == nullptr) continue;
-    request->media.push_back({static_cast<Pos>(request->prompt.size()), piece.rows});
+    request->media.push_back({static_cast<Pos>(request->prompt.size()), piece.rows, file.field});
     for (Pos row = 0; row < piece.rows->count(); ++row) {
       request->prompt.push_back(StandIn(piece.rows->id(), row, context.tokenizer.vocabulary_size()));
     }
@@ -74,7 +86,8 @@ Status PreparePrompt(const std::string& text, bool add_bos, const std::vector<At
     done = place.at + place.file->marker.size();
   }
   if (const Status status = append_text(text.size()); !status.ok()) return status;
-  return CheckPromptFits(request->prompt.size(), context, field);
+  if (const Status status = CheckPromptFits(request->prompt.size(), context, field); !status.ok()) return status;
+  return HoldMemory(context, request);
 }
 
 }  // namespace outrider

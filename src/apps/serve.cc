@@ -314,7 +314,7 @@ Status Serve(ServeOptions options) {
   http.max_buffered_bytes = static_cast<size_t>(options.max_buffered_mib * (1 << 20));
   http.max_generations = MaxGenerations(options);
   http.slot_files.max_bytes = static_cast<uint64_t>(options.slot_save_mib * (1 << 20));
-  if (options.request_seconds > 0) http.max_embedding_time = Seconds(options.request_seconds);
+  if (options.request_seconds > 0) http.max_unqueued_time = Seconds(options.request_seconds);
   RaiseFileLimit(http.max_connections);
   if (Status status = RunServer(options, *defaults, http, *parts, signals); !status.ok()) return status;
   LogInfo("stopped");

@@ -25,7 +25,8 @@ class FakeMediaRows : public MediaRows {
   explicit FakeMediaRows(std::string_view file)
       : MediaRows(FakeMediaId(file), static_cast<Pos>(file.size())), file_(file) {}
 
-  Status Compute() override {
+  Status Compute(const StillWanted& wanted) override {
+    if (!wanted()) return Unavailable("nobody wants it");
     if (file_.starts_with('?')) return Internal("this picture cannot be computed");
     values_.clear();
     for (const char c : file_) values_.push_back(static_cast<float>(static_cast<unsigned char>(c)));
@@ -46,10 +47,16 @@ class FakeMediaReader : public MediaReader {
  public:
   bool Reads(MediaKind kind) const override { return kind == MediaKind::kImage; }
 
-  Result<std::vector<MediaPiece>> Read(std::string_view file, MediaKind, const std::string&) override {
-    if (file.starts_with('!')) return InvalidArgument("this is no picture");
-    return std::vector<MediaPiece>{{{'['}, nullptr}, {{}, std::make_shared<FakeMediaRows>(file)}, {{']'}, nullptr}};
+  Result<std::vector<MediaPiece>> Read(std::shared_ptr<const std::string> file, MediaKind,
+                                       const std::string&) override {
+    if (file->starts_with('!')) return InvalidArgument("this is no picture");
+    return std::vector<MediaPiece>{{{'['}, nullptr}, {{}, std::make_shared<FakeMediaRows>(*file)}, {{']'}, nullptr}};
   }
+
+  Result<std::shared_ptr<const void>> Hold(Pos rows) override { return memory_.Hold(static_cast<uint64_t>(rows)); }
+
+ private:
+  MediaMemory memory_{10'000};  // rows
 };
 
 }  // namespace outrider

@@ -6,6 +6,25 @@
 
 namespace outrider {
 
+Status ComputeMedia(std::span<const MediaSpan> media, const StillWanted& wanted) {
+  for (const MediaSpan& span : media) {
+    if (const Status status = span.rows->Compute(wanted); !status.ok()) {
+      return Status(status.code(), status.message(), span.field);
+    }
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const void>> MediaMemory::Hold(uint64_t bytes) {
+  const uint64_t before = held_->fetch_add(bytes);
+  std::shared_ptr<const void> hold(nullptr, [held = held_, bytes](const void*) { held->fetch_sub(bytes); });
+  if (before > 0 && before + bytes > max_bytes_) {
+    return Status(StatusCode::kResourceExhausted,
+                  "too many requests with pictures run or wait: their memory is used up; try again later");
+  }
+  return hold;
+}
+
 std::vector<MediaPlace> PlacesOf(std::span<const MediaSpan> media) {
   std::vector<MediaPlace> places;
   for (const MediaSpan& span : media) places.push_back({span.begin, span.end(), span.rows->id()});

@@ -7,11 +7,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/media_kind.h"
@@ -23,6 +24,9 @@ namespace outrider {
 // A cryptographic hash of what the rows are computed from. Rows with equal ids are equal.
 using MediaId = std::array<uint8_t, 32>;
 
+// Asked now and then while something is waited for or computed; false = nobody wants it any more.
+using StillWanted = std::function<bool()>;
+
 // The rows of a picture or of a part of it. Thread-safe.
 class MediaRows {
  public:
@@ -32,8 +36,9 @@ class MediaRows {
   const MediaId& id() const { return id_; }
   Pos count() const { return count_; }
 
-  // Computes the rows unless they are there already. May take seconds.
-  virtual Status Compute() = 0;
+  // Computes the rows unless they are there already. May wait for others and take seconds. kInvalidArgument if the file
+  // is damaged, kUnavailable if the rows are not wanted any more.
+  virtual Status Compute(const StillWanted& wanted) = 0;
 
   // The numbers of a row. Only after Compute.
   virtual const float* Row(Pos row) const = 0;
@@ -47,9 +52,13 @@ class MediaRows {
 struct MediaSpan {
   Pos begin = 0;
   std::shared_ptr<MediaRows> rows;
+  std::string field = {};  // the file's place in the request, for errors
 
   Pos end() const { return begin + rows->count(); }
 };
+
+// Computes all rows that are not there yet. Takes seconds, so it is done before a request is submitted.
+Status ComputeMedia(std::span<const MediaSpan> media, const StillWanted& wanted);
 
 // What of that a slot remembers when the request is over.
 struct MediaPlace {
@@ -85,6 +94,20 @@ struct MediaPiece {
   std::shared_ptr<MediaRows> rows;  // null if it is tokens
 };
 
+// What the rows of all requests that run or wait take together. Thread-safe.
+class MediaMemory {
+ public:
+  explicit MediaMemory(uint64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // The bytes count until what is returned is dropped. kResourceExhausted if there is no room beside others; one that
+  // is alone has room, whatever its size.
+  Result<std::shared_ptr<const void>> Hold(uint64_t bytes);
+
+ private:
+  const uint64_t max_bytes_;
+  const std::shared_ptr<std::atomic<uint64_t>> held_ = std::make_shared<std::atomic<uint64_t>>(0);
+};
+
 // Thread-safe.
 class MediaReader {
  public:
@@ -92,9 +115,14 @@ class MediaReader {
 
   virtual bool Reads(MediaKind kind) const = 0;
 
-  // Decodes the file and cuts it as the model wants. kInvalidArgument if it is not such a file, or too large. What was
-  // computed for an owner is used again for the same owner only.
-  virtual Result<std::vector<MediaPiece>> Read(std::string_view file, MediaKind kind, const std::string& owner) = 0;
+  // How the model wants to read the file, by its size only: whether all of it can be decoded is found out when the rows
+  // are computed. kInvalidArgument if it is not such a file, or too large. What was computed for an owner is used again
+  // for the same owner only.
+  virtual Result<std::vector<MediaPiece>> Read(std::shared_ptr<const std::string> file, MediaKind kind,
+                                               const std::string& owner) = 0;
+
+  // Memory for so many rows, as MediaMemory::Hold.
+  virtual Result<std::shared_ptr<const void>> Hold(Pos rows) = 0;
 };
 
 }  // namespace outrider

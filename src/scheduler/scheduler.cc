@@ -67,13 +67,12 @@ Result<std::shared_ptr<Generation>> Scheduler::Submit(GenerationRequest request)
     request.sampling.logit_bias.insert(request.sampling.logit_bias.end(), end_token_bans_.begin(),
                                        end_token_bans_.end());
   }
-  // Building filters and grammar takes milliseconds, and computing pictures seconds, so it is done on the caller's
-  // thread and not between steps.
+  // Building filters and grammar takes milliseconds, so it is done on the caller's thread and not between steps.
   auto sampler = Sampler::Create(request.sampling, TextTokens(request.prompt, request.media), filters_);
   if (!sampler.ok()) return sampler.status();
-  for (const MediaSpan& span : request.media) {
-    if (Status status = span.rows->Compute(); !status.ok()) return status;
-  }
+  // Nothing is left to compute if the caller has done it, as one should who has others waiting.
+  const StillWanted always = [] { return true; };
+  if (Status status = ComputeMedia(request.media, always); !status.ok()) return status;
   auto generation = std::make_shared<Generation>(std::move(request));
   if (Status status = inbox_.Add({generation, std::move(*sampler), clock_.Now()}); !status.ok()) return status;
   return generation;

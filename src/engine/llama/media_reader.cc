@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <fstream>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -18,8 +21,9 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kMaxKeptBytes = size_t{256} << 20;  // of computed rows
-constexpr int kMaxWaiting = 32;
+constexpr uint64_t kMaxKeptBytes = uint64_t{256} << 20;  // of computed rows, for later requests
+constexpr uint64_t kMaxHeldBytes = uint64_t{512} << 20;  // of the rows of requests that run or wait
+constexpr std::chrono::milliseconds kWantedCheck{20};    // how often one that waits asks whether it is still wanted
 constexpr int kNiceness = 5;  // beside threads of priority 0 a thread gets a quarter of a core
 
 // "" if the file is no GGUF file of a projector.
@@ -60,6 +64,10 @@ void RunInBackground(Work work) {
   }).join();
 }
 
+Status NotWanted() {
+  return Unavailable("the request has ended before its pictures were computed");
+}
+
 // Why pictures could not be read as the model was trained to, or not without changing texts; "" if they can.
 std::string Obstacle(const mtmd_context* context) {
   if (mtmd_decode_use_mrope(context)) {
@@ -73,39 +81,58 @@ std::string Obstacle(const mtmd_context* context) {
 
 }  // namespace
 
-// Rows of one chunk. The chunk, which holds the picture's pixels, is dropped when they have been computed.
-class LlamaMediaReader::Rows : public MediaRows {
+// A picture of a request. Its file is dropped when all of its rows have been computed.
+class LlamaMediaReader::Upload {
  public:
-  Rows(const MediaId& id, LlamaMediaReader& reader, Chunks chunks, const mtmd_input_chunk& chunk, std::string owner)
-      : MediaRows(id, static_cast<Pos>(mtmd_input_chunk_get_n_tokens(&chunk))),
-        reader_(reader),
-        chunks_(std::move(chunks)),
-        chunk_(chunk),
-        owner_(std::move(owner)) {}
+  Upload(LlamaMediaReader& reader, std::shared_ptr<const std::string> file, std::string owner)
+      : reader_(reader), file_(std::move(file)), owner_(std::move(owner)) {}
 
-  Status Compute() override {
+  // Only before the first Compute. Returns its index.
+  size_t Add(Part part) {
+    parts_.push_back(std::move(part));
+    return parts_.size() - 1;
+  }
+
+  Status Compute(const StillWanted& wanted) {
     const std::lock_guard lock(mutex_);
-    if (values_ != nullptr) return {};
-    Result<Values> values = reader_.Compute(id(), chunk_, owner_);
-    if (!values.ok()) return values.status();
-    values_ = std::move(*values);
-    chunks_.reset();
+    if (file_ == nullptr) return {};
+    if (Status status = reader_.Compute(*file_, owner_, wanted, &parts_); !status.ok()) return status;
+    file_.reset();
     return {};
   }
 
-  const float* Row(Pos row) const override { return values_->data() + static_cast<size_t>(row) * reader_.width_; }
+  const float* Row(size_t part, Pos row) const {
+    return parts_[part].values->data() + static_cast<size_t>(row) * reader_.width_;
+  }
 
  private:
   LlamaMediaReader& reader_;
   std::mutex mutex_;
-  Chunks chunks_;
-  const mtmd_input_chunk& chunk_;  // one of them
+  std::shared_ptr<const std::string> file_;
   const std::string owner_;
-  Values values_;  // written under mutex_; whoever reads it has called Compute before
+  std::vector<Part> parts_;  // written under mutex_; whoever reads values has called Compute before
+};
+
+// Rows of one part of it.
+class LlamaMediaReader::Rows : public MediaRows {
+ public:
+  Rows(const MediaId& id, size_t count, std::shared_ptr<Upload> upload, size_t part)
+      : MediaRows(id, static_cast<Pos>(count)), upload_(std::move(upload)), part_(part) {}
+
+  Status Compute(const StillWanted& wanted) override { return upload_->Compute(wanted); }
+  const float* Row(Pos row) const override { return upload_->Row(part_, row); }
+
+ private:
+  const std::shared_ptr<Upload> upload_;
+  const size_t part_;
 };
 
 LlamaMediaReader::LlamaMediaReader(std::shared_ptr<LlamaModel> model, mtmd_context* context, int width)
-    : model_(std::move(model)), context_(context), width_(static_cast<size_t>(width)) {}
+    : model_(std::move(model)),
+      context_(context),
+      width_(static_cast<size_t>(width)),
+      memory_(kMaxHeldBytes),
+      kept_(kMaxKeptBytes) {}
 
 Result<std::unique_ptr<LlamaMediaReader>> LlamaMediaReader::Load(std::shared_ptr<LlamaModel> model,
                                                                  const MediaOptions& options) {
@@ -151,32 +178,53 @@ bool LlamaMediaReader::Reads(MediaKind kind) const {
   return kind == MediaKind::kImage && mtmd_support_vision(context_.get());
 }
 
-Result<std::vector<MediaPiece>> LlamaMediaReader::Read(std::string_view file, MediaKind kind,
+Result<std::vector<MediaPiece>> LlamaMediaReader::Read(std::shared_ptr<const std::string> file, MediaKind kind,
                                                        const std::string& owner) {
   if (!Reads(kind)) return Unsupported("the projector (--mmproj) does not read files of this kind");
-  const MediaId file_id = Hash(file);
-  Result<Chunks> cut = Internal("not cut");
-  {
-    const std::lock_guard lock(decoding_);
-    const Result<Picture> picture = DecodePicture(file);
-    if (!picture.ok()) return picture.status();
-    const mtmd::bitmap_ptr bitmap(mtmd_bitmap_init(picture->width, picture->height, picture->rgb.get()));
-    cut = Cut(*bitmap);
-  }
+  const MediaId file_id = Hash(*file);
+  const Result<Chunks> cut = LayOut(*file);
   if (!cut.ok()) return cut.status();
+  const auto upload = std::make_shared<Upload>(*this, std::move(file), owner);
   std::vector<MediaPiece> pieces;
   for (size_t i = 0; i < mtmd_input_chunks_size(cut->get()); ++i) {
     const mtmd_input_chunk* chunk = mtmd_input_chunks_get(cut->get(), i);
     MediaPiece& piece = pieces.emplace_back();
+    size_t count = 0;
     if (mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_TEXT) {
-      size_t count = 0;
       const llama_token* tokens = mtmd_input_chunk_get_tokens_text(chunk, &count);
       piece.tokens.assign(tokens, tokens + count);
     } else {
-      piece.rows = std::make_shared<Rows>(IdOfPart(file_id, i), *this, *cut, *chunk, owner);
+      count = mtmd_input_chunk_get_n_tokens(chunk);
+      const MediaId id = IdOfPart(file_id, i);
+      piece.rows = std::make_shared<Rows>(id, count, upload, upload->Add({i, id, count}));
     }
   }
   return pieces;
+}
+
+Result<std::shared_ptr<const void>> LlamaMediaReader::Hold(Pos rows) {
+  return memory_.Hold(static_cast<uint64_t>(rows) * width_ * sizeof(float));
+}
+
+// How the picture is cut, from its size. Where libmtmd wants the pixels for that, the picture is decoded.
+Result<LlamaMediaReader::Chunks> LlamaMediaReader::LayOut(const std::string& file) {
+  const Result<Picture> size = MeasurePicture(file);
+  if (!size.ok()) return size.status();
+  const mtmd::bitmap_ptr nothing(mtmd_bitmap_init(size->width, size->height, nullptr));
+  Result<Chunks> cut = Cut(*nothing);
+  if (cut.ok()) return cut;
+  const std::lock_guard lock(computing_);
+  return DecodeAndCut(file);
+}
+
+Result<LlamaMediaReader::Chunks> LlamaMediaReader::DecodeAndCut(const std::string& file) const {
+  mtmd::bitmap_ptr bitmap;
+  {
+    const Result<Picture> picture = DecodePicture(file);
+    if (!picture.ok()) return picture.status();
+    bitmap.reset(mtmd_bitmap_init(picture->width, picture->height, picture->rgb.get()));
+  }
+  return Cut(*bitmap);
 }
 
 // The chunks of a picture, all of which the model can read.
@@ -190,6 +238,8 @@ Result<LlamaMediaReader::Chunks> LlamaMediaReader::Cut(const mtmd_bitmap& bitmap
     if (mtmd_tokenize_from_parts(context_.get(), out, parts, 1, /*add_special=*/false) != 0) {
       return InvalidArgument(fmt::format("the picture cannot be read: {}", FirstLine(errors.text())));
     }
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return InvalidArgument(fmt::format("the picture cannot be read: {}", error.what()));
   }
@@ -207,56 +257,82 @@ Result<LlamaMediaReader::Chunks> LlamaMediaReader::Cut(const mtmd_bitmap& bitmap
   return chunks;
 }
 
-Result<LlamaMediaReader::Values> LlamaMediaReader::Compute(const MediaId& id, const mtmd_input_chunk& chunk,
-                                                           const std::string& owner) {
-  const int waiting = waiting_.fetch_add(1);
-  const std::unique_ptr<std::atomic<int>, FreeWith<[](std::atomic<int>* count) { count->fetch_sub(1); }>> leave(
-      &waiting_);
-  if (waiting >= kMaxWaiting) {
-    return Status(StatusCode::kResourceExhausted, "too many pictures wait to be computed: try again later");
+Status LlamaMediaReader::Compute(const std::string& file, const std::string& owner, const StillWanted& wanted,
+                                 std::vector<Part>* parts) {
+  if (FindKept(owner, parts)) return {};
+  std::unique_lock lock(computing_, std::defer_lock);
+  while (!lock.try_lock_for(kWantedCheck)) {
+    if (!wanted()) return NotWanted();
   }
-  const std::lock_guard lock(computing_);
-  if (Values kept = FindKept(id, owner)) return kept;
-  Result<Values> computed = Internal("not computed");
+  if (FindKept(owner, parts)) return {};  // another request may have had the same picture
+  Status status = Internal("not computed");
   try {
-    RunInBackground([&] { computed = ComputeNow(chunk); });
+    RunInBackground([&] { status = ComputeMissing(file, owner, wanted, parts); });
   } catch (const std::exception& error) {  // there is no thread left
     return Unavailable(fmt::format("a picture could not be computed: {}", error.what()));
   }
-  if (computed.ok()) Keep({owner, id, *computed});
-  return computed;
+  return status;
 }
 
-Result<LlamaMediaReader::Values> LlamaMediaReader::ComputeNow(const mtmd_input_chunk& chunk) const {
+// Under computing_.
+Status LlamaMediaReader::ComputeMissing(const std::string& file, const std::string& owner, const StillWanted& wanted,
+                                        std::vector<Part>* parts) {
   try {
-    ErrorLogCapture errors;
-    if (mtmd_encode_chunk(context_.get(), &chunk) != 0) {
-      return Internal(fmt::format("a picture could not be computed: {}", FirstLine(errors.text())));
+    if (!wanted()) return NotWanted();
+    const Result<Chunks> cut = DecodeAndCut(file);
+    if (!cut.ok()) return cut.status();
+    for (Part& part : *parts) {
+      if (part.values != nullptr) continue;
+      if (!wanted()) return NotWanted();
+      const bool there = part.chunk < mtmd_input_chunks_size(cut->get());
+      const mtmd_input_chunk* chunk = there ? mtmd_input_chunks_get(cut->get(), part.chunk) : nullptr;
+      const bool as_planned = there && mtmd_input_chunk_get_type(chunk) != MTMD_INPUT_CHUNK_TYPE_TEXT &&
+                              mtmd_input_chunk_get_n_tokens(chunk) == part.rows;
+      if (!as_planned) return Internal("a picture was cut in another way than its size lets expect");
+      Result<Values> values = ComputeChunk(*chunk);
+      if (!values.ok()) return values.status();
+      part.values = std::move(*values);
+      Keep(owner, part);
     }
-    const float* values = mtmd_get_output_embd(context_.get());
-    const size_t count = mtmd_input_chunk_get_n_tokens(&chunk) * width_;
-    return Values(std::make_shared<const std::vector<float>>(values, values + count));
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Unavailable("there is not enough memory for a picture");
   } catch (const std::exception& error) {
     return Internal(fmt::format("a picture could not be computed: {}", error.what()));
   }
 }
 
-LlamaMediaReader::Values LlamaMediaReader::FindKept(const MediaId& id, const std::string& owner) {
-  const auto found =
-      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.id == id && kept.owner == owner; });
-  if (found == kept_.end()) return nullptr;
-  kept_.splice(kept_.begin(), kept_, found);
-  return found->values;
+Result<LlamaMediaReader::Values> LlamaMediaReader::ComputeChunk(const mtmd_input_chunk& chunk) const {
+  ErrorLogCapture errors;
+  if (mtmd_encode_chunk(context_.get(), &chunk) != 0) {
+    return Internal(fmt::format("a picture could not be computed: {}", FirstLine(errors.text())));
+  }
+  const float* values = mtmd_get_output_embd(context_.get());
+  const size_t count = mtmd_input_chunk_get_n_tokens(&chunk) * width_;
+  return Values(std::make_shared<const std::vector<float>>(values, values + count));
 }
 
-void LlamaMediaReader::Keep(Kept kept) {
-  const auto bytes = [](const Kept& one) { return one.values->size() * sizeof(float); };
-  kept_bytes_ += bytes(kept);
-  kept_.push_front(std::move(kept));
-  while (kept_bytes_ > kMaxKeptBytes) {
-    kept_bytes_ -= bytes(kept_.back());
-    kept_.pop_back();
+// Fills in the parts that are kept. Whether these are all.
+bool LlamaMediaReader::FindKept(const std::string& owner, std::vector<Part>* parts) {
+  const std::lock_guard lock(kept_mutex_);
+  auto& entries = kept_.entries();
+  bool all = true;
+  for (Part& part : *parts) {
+    if (part.values != nullptr) continue;
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
+      return entry.owner == owner && entry.item.id == part.id;
+    });
+    all = all && found != entries.end();
+    if (found == entries.end()) continue;
+    kept_.MarkUsed(found);
+    part.values = found->item.values;
   }
+  return all;
+}
+
+void LlamaMediaReader::Keep(const std::string& owner, const Part& part) {
+  const std::lock_guard lock(kept_mutex_);
+  kept_.Add(owner, {part.id, part.values}, part.values->size() * sizeof(float));
 }
 
 }  // namespace outrider

@@ -1,21 +1,20 @@
 // MediaReader with libmtmd and a projector file (--mmproj).
 //
-// A picture is decoded and cut on the caller's thread, one at a time, which takes milliseconds. Its rows are computed
-// on a thread of lower priority, one part at a time, so that running requests go on. Each part is computed alone, so
-// its rows do not depend on others. They are kept for a while, for the next turns of a conversation.
+// Read only looks at the size of a picture. Its rows are computed when the request asks for them: the file is decoded,
+// cut, and each part computed alone, so that its rows do not depend on others. That is done for one picture at a time,
+// on a thread of lower priority, so that running requests go on and the pixels of one picture are in memory at most.
+// Rows are kept for a while, for the next turns of a conversation.
 #pragma once
 
 #include <mtmd.h>
 
-#include <atomic>
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/fair_cache.h"
 #include "engine/llama/llama_model.h"
 #include "engine/media.h"
 #include "engine/model_options.h"
@@ -29,25 +28,39 @@ class LlamaMediaReader : public MediaReader {
   static Result<std::unique_ptr<LlamaMediaReader>> Load(std::shared_ptr<LlamaModel> model, const MediaOptions& options);
 
   bool Reads(MediaKind kind) const override;
-  Result<std::vector<MediaPiece>> Read(std::string_view file, MediaKind kind, const std::string& owner) override;
+  Result<std::vector<MediaPiece>> Read(std::shared_ptr<const std::string> file, MediaKind kind,
+                                       const std::string& owner) override;
+  Result<std::shared_ptr<const void>> Hold(Pos rows) override;
 
  private:
   using Values = std::shared_ptr<const std::vector<float>>;
   using Chunks = std::shared_ptr<const mtmd_input_chunks>;
   class Rows;
+  class Upload;
 
-  struct Kept {
-    std::string owner;
+  // A part of a picture that is computed.
+  struct Part {
+    size_t chunk;  // its place among the picture's chunks
+    MediaId id;
+    size_t rows;
+    Values values = nullptr;  // null = not there yet
+  };
+  struct KeptRows {
     MediaId id;
     Values values;
   };
 
   LlamaMediaReader(std::shared_ptr<LlamaModel> model, mtmd_context* context, int width);
   Result<Chunks> Cut(const mtmd_bitmap& bitmap) const;
-  Result<Values> Compute(const MediaId& id, const mtmd_input_chunk& chunk, const std::string& owner);
-  Result<Values> ComputeNow(const mtmd_input_chunk& chunk) const;
-  Values FindKept(const MediaId& id, const std::string& owner);
-  void Keep(Kept kept);
+  Result<Chunks> DecodeAndCut(const std::string& file) const;
+  Result<Chunks> LayOut(const std::string& file);
+  Status Compute(const std::string& file, const std::string& owner, const StillWanted& wanted,
+                 std::vector<Part>* parts);
+  Status ComputeMissing(const std::string& file, const std::string& owner, const StillWanted& wanted,
+                        std::vector<Part>* parts);
+  Result<Values> ComputeChunk(const mtmd_input_chunk& chunk) const;
+  bool FindKept(const std::string& owner, std::vector<Part>* parts);
+  void Keep(const std::string& owner, const Part& part);
 
   struct Free {
     void operator()(mtmd_context* context) const { mtmd_free(context); }
@@ -55,12 +68,11 @@ class LlamaMediaReader : public MediaReader {
   const std::shared_ptr<LlamaModel> model_;
   const std::unique_ptr<mtmd_context, Free> context_;
   const size_t width_;  // numbers of a row
+  MediaMemory memory_;
 
-  std::atomic<int> waiting_ = 0;  // for computing_, and the one that has it
-  std::mutex decoding_;           // held while a file is decoded, which may take some hundred megabytes
-  std::mutex computing_;          // guards what follows and the context's buffers
-  std::list<Kept> kept_;          // latest use first
-  size_t kept_bytes_ = 0;
+  std::timed_mutex computing_;  // guards the context's buffers, and the memory that pixels take
+  std::mutex kept_mutex_;
+  FairCache<KeptRows> kept_;  // guarded by kept_mutex_
 };
 
 }  // namespace outrider
