@@ -165,11 +165,15 @@ void CheckDrafters(const std::vector<std::string>& known, FieldReader* fields, S
 // Fields of llama.cpp that would change the text, and that this server does not have. Switched off they are taken.
 void RefuseUnsupported(FieldReader* fields) {
   float adaptive_target = -1;
-  Json lora = Json::array();
   if (fields->At("adaptive_target").is_number()) fields->Float("adaptive_target", -1e9, 1e9, &adaptive_target);
   if (adaptive_target >= 0) fields->Fail("adaptive_target", "is not supported");
-  fields->Array("lora", &lora);
-  if (!lora.empty()) fields->Fail("lora", "is not supported: this server has no LoRA adapters");
+}
+
+void ReadAdapters(const ApiContext& context, FieldReader* fields, AdapterSet* adapters) {
+  static const AdapterList kNone;
+  auto read = (context.adapters != nullptr ? *context.adapters : kNone).Read(fields->At("lora"));
+  if (!read.ok()) return fields->Adopt(read.status());
+  *adapters = std::move(*read);
 }
 
 }  // namespace
@@ -197,6 +201,7 @@ Status ReadGenerationFields(const Json& body, const ApiContext& context, Generat
   fields.Int("t_max_predict_ms", -1, kMaxInt, &time_limit_ms);
   if (time_limit_ms > 0) request->time_limit = std::chrono::milliseconds(time_limit_ms);
   RefuseUnsupported(&fields);
+  ReadAdapters(context, &fields, &request->adapters);
   return fields.status();
 }
 

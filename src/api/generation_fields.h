@@ -10,8 +10,8 @@
 namespace outrider {
 
 // Sampling fields under llama.cpp's names (and OpenAI's where they are the same), stop strings, seed, logit_bias: sets
-// `request->sampling`, `stop`, `ignore_eos`, `slot`, `reuse_prefix`, `time_limit` from the context's defaults and the
-// body. A request without a seed gets a random one.
+// `request->sampling`, `stop`, `ignore_eos`, `slot`, `reuse_prefix`, `time_limit`, `adapters` from the context's
+// defaults and the body. A request without a seed gets a random one.
 Status ReadGenerationFields(const Json& body, const ApiContext& context, GenerationRequest* request);
 
 // What a protocol lets a client say about the length of an answer.

@@ -85,6 +85,7 @@ Json PropsJson(const ApiContext& context, const ServerInfo& info) {
       {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
       {"build_info", info.build},
       {"drafters", context.drafters},
+      {"lora_adapters", context.adapters == nullptr ? Json::array() : context.adapters->Describe()},
       {"kernels", info.kernels},
       {"rollback", info.rollback},
       {"exactness",

@@ -38,6 +38,12 @@ Json LogitBiasJson(const GenerationRequest& request, const Tokenizer& tokenizer)
   return list;
 }
 
+Json AdaptersJson(const AdapterSet& adapters) {
+  Json list = Json::array();
+  for (const AdapterScale& adapter : adapters) list.push_back({{"id", adapter.id}, {"scale", adapter.scale}});
+  return list;
+}
+
 Json RequestSettings(const LlamaAnswerOptions& options, const GenerationRequest& request, const ApiContext& context) {
   Json settings = SettingsJson(request.sampling, request.max_tokens);
   std::string drafters;
@@ -50,6 +56,7 @@ Json RequestSettings(const LlamaAnswerOptions& options, const GenerationRequest&
                    {"grammar", request.sampling.grammar.text},
                    {"grammar_lazy", request.sampling.grammar.lazy},
                    {"speculative.types", request.speculation.enabled && !drafters.empty() ? drafters : "none"},
+                   {"lora", AdaptersJson(request.adapters)},
                    {"timings_per_token", options.timings_per_token},
                    {"post_sampling_probs", request.probabilities_after_filters}});
   return settings;

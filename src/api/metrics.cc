@@ -57,6 +57,13 @@ std::string MetricsText(const SchedulerStats& stats) {
   out.Gauge("outrider_prompt_cache_bytes", "Main memory of prompts that are kept beyond the slots",
             static_cast<double>(stats.cache_bytes));
   out.Counter("outrider_rows_total", "Rows decoded, over all steps", stats.rows);
+  std::vector<std::pair<size_t, uint64_t>> by_adapter;
+  for (size_t id = 0; id < stats.adapter_requests.size(); ++id) by_adapter.emplace_back(id, stats.adapter_requests[id]);
+  out.CounterBy("adapter", "outrider_adapter_requests_total",
+                "Requests that ended, by the adapters that they used (/lora-adapters lists them)", by_adapter,
+                [](const auto& adapter) { return adapter; });
+  out.Counter("outrider_adapter_switches_total", "Steps with other adapters than the step before",
+              stats.adapter_switches);
   out.Counter("outrider_lookahead_steps_total",
               "Steps that a replica of the model began before the one before was over", stats.lookahead_steps);
   out.Distribution("outrider_first_token_seconds", "Time from submission to the first token",

@@ -40,6 +40,8 @@ TEST(MetricsTest, TellsAllCounters) {
   stats.generate_seconds = 0.25;
   stats.steps = 7;
   stats.lookahead_steps = 5;
+  stats.adapter_requests = {3, 4};
+  stats.adapter_switches = 6;
   stats.rows = 8;
   stats.busy_slots = 14;
   stats.longest = 50;
@@ -66,6 +68,8 @@ TEST(MetricsTest, TellsAllCounters) {
   EXPECT_EQ(samples.at("llamacpp:n_busy_slots_per_decode"), 2);
   EXPECT_EQ(samples.at("llamacpp:n_tokens_max"), 50);
   EXPECT_EQ(samples.at("outrider_lookahead_steps_total"), 5);
+  EXPECT_EQ(samples.at("outrider_adapter_requests_total{adapter=\"1\"}"), 4);
+  EXPECT_EQ(samples.at("outrider_adapter_switches_total"), 6);
   EXPECT_NE(text.find("\nllamacpp:tokens_predicted_total 18446744073709551615\n"), std::string::npos);
   EXPECT_EQ(text.back(), '\n');
 }

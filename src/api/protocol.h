@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "api/adapters.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "chat/chat_template.h"
@@ -28,7 +29,7 @@ struct ReasoningDefaults {
 
 class ResponseMemory;
 
-// What requests may rely on; fixed at start.
+// What requests may rely on; fixed at start, but for the adapters' default scales.
 struct ApiContext {
   const Tokenizer& tokenizer;
   const ChatTemplate& chat;
@@ -51,6 +52,7 @@ struct ApiContext {
   ResponseMemory* responses = nullptr;  // thread-safe; null = responses are not remembered
   MediaReader* media = nullptr;         // reads pictures and sounds; null = the model takes text only
   std::string rank_template = {};       // /rerank: text with {query} and {document}; "" = the two, one after the other
+  const AdapterList* adapters = nullptr;  // null = none
 };
 
 // Writes the answer to one request. Append is called for each chunk in order; the last one of each choice carries the

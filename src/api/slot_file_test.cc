@@ -47,6 +47,27 @@ TEST(SlotFileTest, EveryAlteredBitIsRefused) {
   }
 }
 
+// Ids are places on a command line, which may differ between two starts; files are told apart by what is in them.
+TEST(SlotFileTest, AdaptersAreFoundAgainByTheirContent) {
+  SavedSlot slot = MakeSlot();
+  slot.adapters = {{0, 0.5f}, {2, -1}};
+  const std::string bytes = EncodeSlot(slot, {kFingerprint, {30, 20, 10}});
+  EXPECT_EQ(bytes.size(), SlotFileBytes(slot));
+  EXPECT_EQ(DecodeSlot(bytes, {kFingerprint, {30, 20, 10}})->adapters, slot.adapters);
+  EXPECT_EQ(DecodeSlot(bytes, {kFingerprint, {10, 30}})->adapters, (AdapterSet{{0, -1}, {1, 0.5f}}));
+  EXPECT_EQ(DecodeSlot(bytes, {kFingerprint, {30, 20}}).status().message(),
+            "the slot file was saved with an adapter that this server has not loaded (--lora)");
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(DecodeSlot(bytes.substr(0, length), {kFingerprint, {30, 20, 10}}).ok());
+  }
+}
+
+TEST(SlotFileTest, FilesWithoutAdaptersAreAsTheyWere) {
+  const std::string bytes = EncodeSlot(MakeSlot(), {kFingerprint, {30, 20}});
+  EXPECT_EQ(bytes, EncodeSlot(MakeSlot(), kFingerprint));
+  EXPECT_EQ(bytes[8], 1) << "the version";
+}
+
 TEST(SlotFileTest, OtherModelsAreRefused) {
   const Status status = DecodeSlot(EncodeSlot(MakeSlot(), 1), 2).status();
   EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();

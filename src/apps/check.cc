@@ -22,9 +22,9 @@ void Print(std::string_view what, bool exact, std::string_view detail) {
   std::fflush(stdout);
 }
 
-Status CheckLogits(Target& target, bool* exact) {
+Status CheckLogits(Target& target, const AdapterSet& adapters, bool* exact) {
   Engine& engine = target.engine();
-  LogitsCheck check(engine, target.model()->tokenizer());
+  LogitsCheck check(engine, target.model()->tokenizer(), adapters);
   if (Status status = check.Prepare(); !status.ok()) return status;
   const auto report = [&](const std::string& what, Result<bool> same) -> Status {
     if (!same.ok()) return same.status();
@@ -82,19 +82,20 @@ Result<std::vector<DrafterSet>> DrafterSets(const SpeculationSettings& asked, Ta
   return sets;
 }
 
-Status CheckTexts(const ServeOptions& options, Target& target, bool* exact) {
+Status CheckTexts(const ServeOptions& options, Target& target, const AdapterSet& adapters, bool* exact) {
   Engine& engine = target.engine();
   const LlamaTokenizer& tokenizer = target.model()->tokenizer();
   LlamaFilterFactory filters(target.model(), engine.info().sequence_length);
   const auto sets = DrafterSets(options.speculation, target);
   if (!sets.ok()) return sets.status();
   for (const float temperature : {0.0f, 0.8f}) {
-    const auto plain = ContinueTexts(engine, tokenizer, filters, nullptr, temperature);
+    const auto plain = ContinueTexts(engine, tokenizer, filters, nullptr, temperature, adapters);
     if (!plain.ok()) return plain.status();
     for (const DrafterSet& set : *sets) {
       auto speculation = Speculation::Create(set.settings, target);
       if (!speculation.ok()) return speculation.status();
-      const auto drafted = ContinueTexts(engine, tokenizer, filters, (*speculation)->TakeSpeculator(), temperature);
+      const auto drafted =
+          ContinueTexts(engine, tokenizer, filters, (*speculation)->TakeSpeculator(), temperature, adapters);
       if (!drafted.ok()) return drafted.status();
       const std::string difference = FirstDifference(*plain, *drafted);
       std::string detail = difference;
@@ -111,10 +112,10 @@ Status CheckTexts(const ServeOptions& options, Target& target, bool* exact) {
 }
 
 // Checks the way in which the target decodes now; the result is kept for the next start.
-Status CheckTarget(const ServeOptions& options, Target& target, bool* exact) {
+Status CheckTarget(const ServeOptions& options, Target& target, const AdapterSet& adapters, bool* exact) {
   *exact = true;
-  if (Status status = CheckLogits(target, exact); !status.ok()) return status;
-  if (Status status = CheckTexts(options, target, exact); !status.ok()) return status;
+  if (Status status = CheckLogits(target, adapters, exact); !status.ok()) return status;
+  if (Status status = CheckTexts(options, target, adapters, exact); !status.ok()) return status;
   target.KeepVerdict(*exact);
   return {};
 }
@@ -130,18 +131,24 @@ Status Check(ServeOptions options, bool* exact) {
   if (Status status = FetchModels(options); !status.ok()) return status;
   if (Status status = InitBackend(options.numa); !status.ok()) return status;
   options.model.heads = WantsHeadOfTarget(options.speculation);
+  auto named = NameAdapters(options.adapters);
+  if (!named.ok()) return named.status();
+  // The verdict is about all that requests may ask for, so no adapter is left out.
+  std::replace(named->scales.begin(), named->scales.end(), 0.0f, 1.0f);
+  options.model.adapters = named->paths;
+  const AdapterSet adapters = AdaptersOf(named->scales);
   auto loaded = Target::Load(options.model, options.context, /*learn=*/false);
   if (!loaded.ok()) return loaded.status();
   Target& target = **loaded;
   fmt::print("{}\n{}, {}{}\n\n", VersionLine(), options.model.path, target.model()->Description(),
              target.padded() ? ", every step padded to one shape" : "");
 
-  if (Status status = CheckTarget(options, target, exact); !status.ok()) return status;
+  if (Status status = CheckTarget(options, target, adapters, exact); !status.ok()) return status;
   const bool plain_differs = !*exact && !target.padded();
   if (plain_differs && options.context.exactness == Exactness::kAuto && target.CanPad()) {
     fmt::print("\nOnce more, with every step padded to one shape:\n\n");
     target.Pad();
-    if (Status status = CheckTarget(options, target, exact); !status.ok()) return status;
+    if (Status status = CheckTarget(options, target, adapters, exact); !status.ok()) return status;
   }
 
   const std::string caveat = target.unpadded().info().exactness;

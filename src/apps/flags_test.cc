@@ -81,7 +81,7 @@ TEST(ServeFlagsTest, TheNearestFlagIsSuggested) {
   EXPECT_EQ(parsed.flags.Nearest("--flash"), "--flash-attn");
   EXPECT_EQ(parsed.flags.Nearest("--gpu-layer=3"), "--gpu-layers");
   EXPECT_EQ(parsed.flags.Nearest("--zzzzzzzzzz"), "");
-  EXPECT_EQ(parsed.flags.Nearest("--lora"), "") << "--port is not near";
+  EXPECT_EQ(parsed.flags.Nearest("--curt"), "") << "--port is not near";
   EXPECT_EQ(parsed.flags.Nearest("--no"), "") << "too short to say";
   EXPECT_EQ(parsed.flags.Nearest("-xyz"), "");
 }

@@ -28,7 +28,8 @@ void ForgetAll(Engine& engine) {
   for (SeqId seq = 0; seq < engine.info().n_sequences; ++seq) engine.TruncateTo(seq, 0);
 }
 
-LogitsCheck::LogitsCheck(Engine& engine, const Tokenizer& tokenizer) : engine_(engine), tokens_(LongText(tokenizer)) {
+LogitsCheck::LogitsCheck(Engine& engine, const Tokenizer& tokenizer, const AdapterSet& adapters)
+    : engine_(engine), adapters_(adapters), tokens_(LongText(tokenizer)) {
   tokens_.resize(std::min(tokens_.size(), static_cast<size_t>(engine.info().sequence_length) - 1));
 }
 
@@ -79,7 +80,7 @@ Result<bool> LogitsCheck::AfterRollbacks() {
 }
 
 Status LogitsCheck::DecodeUpTo(size_t end, Pos wrong) {
-  batch_.Clear();
+  batch_.Clear(adapters_);
   for (size_t at = Length(); at < end; ++at) {
     batch_.Add({tokens_[at], static_cast<Pos>(at), 0, at + 1 == end});
   }
@@ -93,7 +94,7 @@ Status LogitsCheck::ReadPrompt(SeqId seq, int slice) {
   ForgetAll(engine_);
   const auto max_rows = static_cast<size_t>(std::min(slice, engine_.info().max_batch));
   for (size_t at = 0, end = Size() - kRows; at < end;) {
-    batch_.Clear();
+    batch_.Clear(adapters_);
     for (const size_t stop = std::min(end, at + max_rows); at < stop; ++at) {
       batch_.Add({tokens_[at], static_cast<Pos>(at), seq, false});
     }
@@ -104,7 +105,7 @@ Status LogitsCheck::ReadPrompt(SeqId seq, int slice) {
 
 Result<bool> LogitsCheck::CompareLastRows(SeqId seq, int width, SeqId neighbours) {
   for (size_t at = Size() - kRows; at < Size();) {
-    batch_.Clear();
+    batch_.Clear(adapters_);
     for (SeqId other = 0; other < neighbours; ++other) {
       batch_.Add({tokens_[at % 7], engine_.Length(other), other, true});
     }

@@ -14,8 +14,8 @@ namespace outrider {
 
 class LogitsCheck {
  public:
-  // Both outlive this object.
-  LogitsCheck(Engine& engine, const Tokenizer& tokenizer);
+  // Both outlive this object. Everything is computed with `adapters`.
+  LogitsCheck(Engine& engine, const Tokenizer& tokenizer, const AdapterSet& adapters = {});
 
   // Computes the expected logits: of the last rows of the text, each decoded alone. Call it first.
   Status Prepare();
@@ -53,6 +53,7 @@ class LogitsCheck {
   bool Same(std::span<const float> logits, size_t token) const;
 
   Engine& engine_;
+  const AdapterSet adapters_;
   std::vector<Token> tokens_;
   std::vector<std::vector<float>> alone_;  // the expected logits
   Batch batch_;

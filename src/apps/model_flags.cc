@@ -105,6 +105,7 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
       .Add("-a,--alias", o.aliases,
            "names of the model, comma-separated; answers carry the first one; default: the file's name")
       ->delimiter(',');
+  AddAdapterFlags(flags, o.adapters);
   AddLayersFlag(flags, "-ngl,--gpu-layers,--n-gpu-layers", o.model.gpu_layers);
   flags.Add("-dev,--device", o.model.devices, "devices to use, comma-separated; none = CPU only")->delimiter(',');
   flags

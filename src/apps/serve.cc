@@ -56,8 +56,9 @@ Result<std::unique_ptr<ChatTemplate>> MakeChatTemplate(const ChatFlags& flags, c
 }
 
 // The first decode builds graphs and reads the weights from disk. Doing that here keeps the first request fast.
-Status WarmUp(Engine& engine, const Tokenizer& tokenizer) {
+Status WarmUp(Engine& engine, const Tokenizer& tokenizer, const AdapterSet& adapters) {
   Batch batch;
+  batch.Clear(adapters);
   batch.Add({tokenizer.bos() == kNoToken ? 0 : tokenizer.bos(), 0, 0, true});
   Status status = engine.Decode(batch);
   engine.TruncateTo(0, 0);
@@ -119,13 +120,24 @@ void RaiseFileLimit(int connections) {
 }
 
 // As the log and /props may show it.
-std::string ShownPath(const ServeOptions& options) {
-  return options.show_paths ? options.model.path : std::filesystem::path(options.model.path).filename().string();
+std::string ShownPath(const ServeOptions& options, const std::string& path) {
+  return options.show_paths ? path : std::filesystem::path(path).filename().string();
+}
+
+std::unique_ptr<AdapterList> ListAdapters(const ServeOptions& options, const LlamaModel& model,
+                                          const std::vector<float>& scales) {
+  std::vector<AdapterInfo> adapters;
+  for (const LlamaAdapter& adapter : model.adapters()) {
+    adapters.push_back(adapter.info);
+    adapters.back().path = ShownPath(options, adapter.info.path);
+  }
+  return std::make_unique<AdapterList>(std::move(adapters), scales);
 }
 
 // What is loaded before the port is opened. A member may use those before it, which it does not outlive.
 struct LoadedParts {
   std::unique_ptr<Target> target;
+  std::unique_ptr<AdapterList> adapters;
   std::unique_ptr<ChatTemplate> chat;
   std::unique_ptr<LlamaEmbedder> embedder;  // null without --embeddings
   std::unique_ptr<LlamaMediaReader> media;  // null without --mmproj
@@ -136,6 +148,9 @@ Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults
   LoadedParts parts;
   ModelOptions with_head = options.model;
   with_head.heads = WantsHeadOfTarget(options.speculation);
+  auto adapters = NameAdapters(options.adapters);
+  if (!adapters.ok()) return adapters.status();
+  with_head.adapters = adapters->paths;
   auto target = Target::Load(with_head, options.context);
   if (!target.ok()) return target.status();
   if (!options.replica.empty()) {
@@ -157,7 +172,10 @@ Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults
     if (!media.ok()) return media.status();
     parts.media = std::move(*media);
   }
-  if (Status status = WarmUp((*target)->engine(), model->tokenizer()); !status.ok()) return status;
+  parts.adapters = ListAdapters(options, *model, adapters->scales);
+  const AdapterSet defaults_of_adapters = parts.adapters->Defaults();
+  if (Status status = WarmUp((*target)->engine(), model->tokenizer(), defaults_of_adapters); !status.ok())
+    return status;
   auto speculation = Speculation::Create(options.speculation, **target);
   if (!speculation.ok()) return speculation.status();
   parts.target = std::move(*target);
@@ -171,9 +189,13 @@ void LogParts(const ServeOptions& options, LoadedParts& parts, Duration load_tim
   const LlamaModel& model = *target.model();
   const EngineInfo& info = target.engine().info();
   const std::string exactness = target.exactness();
-  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", ShownPath(options), model.Description(),
+  LogInfo("model {}: {}, {:.0f} MB, ready in {:.1f} s", ShownPath(options, options.model.path), model.Description(),
           model.SizeBytes() / 1e6, Milliseconds(load_time) / 1000);
   LogInfo("kernels: {}", model.kernels());
+  for (const Json& adapter : parts.adapters->Describe()) {
+    LogInfo("adapter {}: {}, scale {}", adapter["id"].get<int>(), adapter["path"].get<std::string>(),
+            adapter["scale"].get<float>());
+  }
   if (target.replicated())
     LogInfo("another copy of the model, on {}",
             options.replica[0] == "none" ? "the CPU" : fmt::format("{}", fmt::join(options.replica, ", ")));
@@ -207,12 +229,13 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
   api.suffix_first = options.suffix_first;
   api.media = parts.media.get();
   api.rank_template = parts.target->model()->RankTemplate();
+  api.adapters = parts.adapters.get();
   return api;
 }
 
 ServerInfo MakeServerInfo(const ServeOptions& options, LoadedParts& parts) {
   const LlamaModel& model = *parts.target->model();
-  return {.model_path = ShownPath(options),
+  return {.model_path = ShownPath(options, options.model.path),
           .model_description = model.Description(),
           .model_bytes = model.SizeBytes(),
           .model_parameters = model.ParameterCount(),
@@ -255,8 +278,9 @@ Status RunServer(const ServeOptions& options, const RequestDefaults& defaults, c
   if (options.request_seconds > 0) scheduling.max_request_time = Seconds(options.request_seconds);
   Scheduler scheduler(engine, parts.target->model()->tokenizer(), filters, scheduling,
                       parts.speculation->TakeSpeculator());
-  const Services services{api, info, scheduler, parts.embedder.get(),
-                          [&parts] { return parts.speculation->DraftServers(); }};
+  const Services services{api, info, scheduler, parts.embedder.get(), parts.adapters.get(), [&parts] {
+                            return parts.speculation->DraftServers();
+                          }};
   HttpServer server(http, services);
   if (Status status = server.Listen(); !status.ok()) return status;
 

@@ -36,7 +36,9 @@ void AddHttpFlags(Flags& flags, ServeOptions& o) {
   flags.Add("--port", o.http.port, "port to listen on; 0 = any free one")->check(CLI::Range(0, 65535));
   flags.Add("--api-prefix", o.http.path_prefix, "what all paths begin with, such as /llm");
   flags.Add("--api-key", o.api_keys, "key that clients must send; may be repeated")->delimiter(',');
-  flags.Add("--admin-key", o.admin_keys, "likewise, for clients that may also save, restore and erase slots")
+  flags
+      .Add("--admin-key", o.admin_keys,
+           "likewise, for clients that may also save, restore and erase slots, and set the default scales of adapters")
       ->delimiter(',');
   flags.Add("--api-key-file", o.api_key_file,
             "file with one key per line, plain or as sha256:HEX with a name and limits (docs/SECURITY.md)");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/adapter_flags.h"
 #include "apps/speculation.h"
 #include "base/log.h"
 #include "engine/model_options.h"
@@ -67,6 +68,7 @@ struct PrintFlags {
 struct ServeOptions {
   ModelOptions model;
   MediaOptions media;
+  AdapterFlags adapters;
   ContextOptions context;
   SchedulerOptions scheduler;
   int prompt_slice = 0;  // 0 = as fits the model's place

@@ -43,13 +43,13 @@ std::string Build() {
 }
 
 // Logits of steps of several widths, after enough tokens for attention kernels to change.
-Result<std::vector<float>> SampleLogits(Engine& engine) {
+Result<std::vector<float>> SampleLogits(Engine& engine, const AdapterSet& adapters) {
   constexpr Pos kTokens = 250;
   const EngineInfo& info = engine.info();
   std::vector<float> all;
   Batch batch;
   const auto decode = [&](Pos rows, bool ask) {
-    batch.Clear();
+    batch.Clear(adapters);
     const Pos begin = engine.Length(0), end = std::min(begin + rows, info.sequence_length);
     for (Pos pos = begin; pos < end; ++pos) batch.Add({(pos * 31 + 7) % info.n_vocab, pos, 0, ask});
     Status status = batch.empty() ? Status() : engine.Decode(batch);
@@ -70,11 +70,26 @@ Result<std::vector<float>> SampleLogits(Engine& engine) {
   return all;
 }
 
+// Without adapters, with each of them, and with all: in which order libllama adds their changes may differ between two
+// copies.
 Result<bool> ComputeTheSame(Engine& one, Engine& other) {
-  auto logits = SampleLogits(one), others = SampleLogits(other);
-  if (!logits.ok()) return logits.status();
-  if (!others.ok()) return others.status();
-  return *logits == *others;
+  const int n_adapters = one.info().n_adapters;
+  std::vector<AdapterSet> sets = {{}, AdaptersOf(std::vector<float>(static_cast<size_t>(n_adapters), 1))};
+  for (int id = 0; id < n_adapters; ++id) sets.push_back({{id, 1}});
+  for (const AdapterSet& adapters : sets) {
+    auto logits = SampleLogits(one, adapters), others = SampleLogits(other, adapters);
+    if (!logits.ok()) return logits.status();
+    if (!others.ok()) return others.status();
+    if (*logits != *others) return false;
+  }
+  return true;
+}
+
+// The model and what is loaded with it.
+std::string Weights(const LlamaModel& model) {
+  std::string text = fmt::format("{:016x}", model.fingerprint());
+  for (const LlamaAdapter& adapter : model.adapters()) text += fmt::format("+{:016x}", adapter.info.fingerprint);
+  return text;
 }
 
 std::string Settings(const ModelOptions& model, const std::string& kernels, const ContextOptions& context,
@@ -107,9 +122,8 @@ Result<std::unique_ptr<Target>> Target::Load(ModelOptions options, const Context
   target->copies_.push_back({std::move(*model), std::move(*engine), nullptr});
   target->context_ = context;
   target->options_ = options;
-  target->key_ =
-      fmt::format("{:016x}, {},{}, {}, {}", target->model()->fingerprint(), Build(), ProcessorName(), DeviceSummary(),
-                  Settings(options, target->model()->kernels(), context, target->unpadded().info()));
+  target->key_ = fmt::format("{}, {},{}, {}, {}", Weights(*target->model()), Build(), ProcessorName(), DeviceSummary(),
+                             Settings(options, target->model()->kernels(), context, target->unpadded().info()));
   if (context.exactness == Exactness::kPad) {
     if (!target->CanPad()) {
       return InvalidArgument("--exact pad does not work with this model: its memory cannot take padding back");

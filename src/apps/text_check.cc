@@ -40,11 +40,14 @@ Status Collect(Generation& generation, Continuations* texts) {
 }  // namespace
 
 Result<Continuations> ContinueTexts(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
-                                    std::unique_ptr<Speculator> speculator, float temperature) {
+                                    std::unique_ptr<Speculator> speculator, float temperature,
+                                    const AdapterSet& adapters) {
   Scheduler scheduler(engine, tokenizer, filters, {}, std::move(speculator));
   std::vector<std::shared_ptr<Generation>> generations;
   for (const char* text : kCheckTexts) {
-    auto generation = scheduler.Submit(RequestFor(text, tokenizer, engine.info().sequence_length, temperature));
+    GenerationRequest request = RequestFor(text, tokenizer, engine.info().sequence_length, temperature);
+    request.adapters = adapters;
+    auto generation = scheduler.Submit(std::move(request));
     if (!generation.ok()) return generation.status();
     generations.push_back(*generation);
   }

@@ -20,7 +20,8 @@ struct Continuations {
 
 // Continues all texts of check_texts.h side by side; `speculator` null = without drafts.
 Result<Continuations> ContinueTexts(Engine& engine, const Tokenizer& tokenizer, FilterFactory& filters,
-                                    std::unique_ptr<Speculator> speculator, float temperature);
+                                    std::unique_ptr<Speculator> speculator, float temperature,
+                                    const AdapterSet& adapters = {});
 
 // Where they differ, as a clause; "" if they do not.
 std::string FirstDifference(const Continuations& plain, const Continuations& drafted);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace outrider {
@@ -24,5 +25,11 @@ class Fnv1a {
  private:
   uint64_t hash_ = 0xcbf29ce484222325;
 };
+
+// Hashes a file's size and 256 samples of it: cheap for a file of any size, and enough for a model, because other
+// models differ in every sample.
+Fnv1a HashFileSamples(const std::string& path);
+
+Fnv1a HashFile(const std::string& path);  // all of it
 
 }  // namespace outrider

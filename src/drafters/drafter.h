@@ -25,7 +25,8 @@ namespace outrider {
 // What a drafter may know of a request besides its tokens.
 struct DraftContext {
   SamplingOptions sampling;    // so that a drafter with probabilities can draw with the target's own noise
-  std::string owner;           // whose request it is (an API key's name); what is remembered stays with its owner
+  std::string owner;           // whose request it is (an API key's name, and the adapters of the text); what is
+                               // remembered stays with its owner
   bool distributions = false;  // fill Draft::distributions, and draw with noise that is not the target's
 };
 

@@ -11,6 +11,8 @@
 //   - Logits and hidden states of a row depend on the tokens up to that row only: not on the width of the batch, on
 //     other sequences, or on how the tokens before were cut into batches. Engines for which that does not hold say so
 //     in info().exactness.
+//   - All rows of a batch are computed with the batch's adapters, and so are all tokens in the memory of a sequence: a
+//     caller that wants others for it empties the memory first.
 //
 // Memory that holds a running state (recurrent and hybrid models) cannot drop single tokens. Its engine goes back to a
 // state that it has kept, and the caller says when to keep one: SaveState() before rows that may be rejected,
@@ -58,6 +60,7 @@ struct EngineInfo {
   int device_snapshots = 0;  // kDeviceSnapshots: rows of the last batch that may be taken back without a saved state
   bool remembers = false;    // a running state: there is memory for the states that Remember() keeps
   std::string exactness;     // "" if logits do not depend on the batch's shape; else a sentence that says why they may
+  int n_adapters = 0;        // adapters that batches may use; their ids are 0 … n_adapters - 1
 };
 
 class Engine {
@@ -107,7 +110,8 @@ class Engine {
   virtual void Remember(SeqId /*seq*/) {}
 
   // The memory of one sequence as bytes, and back (for /slots save and restore). Restoring replaces what was there; on
-  // error the sequence is empty. Only bytes from SaveSequence of the same model and settings are accepted.
+  // error the sequence is empty. The bytes do not say with which adapters they were computed; the caller knows. Only
+  // bytes from SaveSequence of the same model and settings are accepted.
   virtual Result<std::vector<uint8_t>> SaveSequence(SeqId seq) = 0;
   virtual Status RestoreSequence(SeqId seq, std::span<const uint8_t> state, Pos length) = 0;
 };

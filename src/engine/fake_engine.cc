@@ -20,7 +20,8 @@ FakeEngine::FakeEngine(EngineInfo info, Script script)
     : info_(std::move(info)),
       script_(std::move(script)),
       places_(static_cast<size_t>(info_.n_sequences)),
-      memory_(static_cast<size_t>(info_.n_sequences)) {}
+      memory_(static_cast<size_t>(info_.n_sequences)),
+      adapters_(static_cast<size_t>(info_.n_sequences)) {}
 
 FakeEngine::Script FakeEngine::Reciting(std::string text, Pos prompt_length) {
   return [text = std::move(text), prompt_length](std::span<const Token> tokens) -> Token {
@@ -38,8 +39,18 @@ FakeEngine::Script FakeEngine::Hashing(int n_vocab) {
   };
 }
 
+Token FakeEngine::NextWith(const AdapterSet& adapters, Token next, int n_vocab) {
+  if (adapters.empty()) return next;
+  uint64_t hash = static_cast<uint64_t>(next);
+  for (const char c : Describe(adapters)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return static_cast<Token>((hash >> 17) % static_cast<uint64_t>(n_vocab));
+}
+
 Status FakeEngine::Decode(const Batch& batch) {
   Require(!batch.empty() && batch.size() <= info_.max_batch, "the batch is empty or too large");
+  for (const AdapterScale& adapter : batch.adapters()) {
+    Require(adapter.id >= 0 && adapter.id < info_.n_adapters && adapter.scale != 0, "no such adapter");
+  }
   batches_.push_back(batch);
   const bool fails = should_fail_ && should_fail_(batch);
   logits_.assign(static_cast<size_t>(batch.size()), std::nullopt);
@@ -58,6 +69,9 @@ Status FakeEngine::Decode(const Batch& batch) {
     Require(row.pos < info_.sequence_length, "past the end of the context");
     Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
     Require((row.values != nullptr) == (batch.rows().front().values != nullptr), "tokens and values in one batch");
+    std::optional<AdapterSet>& adapters = adapters_[static_cast<size_t>(row.seq)];
+    Require(memory.empty() || !adapters || *adapters == batch.adapters(), "the memory is of other adapters");
+    adapters = batch.adapters();
     memory.push_back(row.values != nullptr ? static_cast<Token>(*row.values) : row.token);
     int& undoable = places_[static_cast<size_t>(row.seq)].undoable;
     undoable = std::min(undoable + 1, free_rollback);
@@ -68,7 +82,7 @@ Status FakeEngine::Decode(const Batch& batch) {
     if (!row.wants_logits) continue;
     ++outputs;
     auto& logits = logits_[static_cast<size_t>(i)].emplace(static_cast<size_t>(info_.n_vocab), 0.0f);
-    logits[static_cast<size_t>(script_(memory))] = 10.0f;
+    logits[static_cast<size_t>(NextWith(batch.adapters(), script_(memory), info_.n_vocab))] = 10.0f;
   }
   Require(outputs <= info_.max_outputs, "too many rows want logits");
   return fails ? Internal("scripted failure") : Status();  // some or all rows may be in memory after a failure
@@ -156,6 +170,7 @@ Status FakeEngine::RestoreSequence(SeqId seq, std::span<const uint8_t> state, Po
   auto& memory = memory_[static_cast<size_t>(seq)];
   memory.clear();
   places_[static_cast<size_t>(seq)] = {};
+  adapters_[static_cast<size_t>(seq)].reset();
   if (state.size() != static_cast<size_t>(length) * sizeof(Token)) return InvalidArgument("not a saved sequence");
   memory.resize(static_cast<size_t>(length));
   if (!state.empty()) std::memcpy(memory.data(), state.data(), state.size());

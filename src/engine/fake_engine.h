@@ -1,9 +1,10 @@
 // FakeEngine: an engine whose next token is a function of the tokens so far. For scheduler and policy tests, which run
-// on it in milliseconds. It records every batch and aborts the test if Engine's contract is broken. Rollbacks work as
-// info.rollback says: a running state only goes back to places that were saved or remembered. Every step is one part,
-// and with a running state only steps of one sequence have a free rollback. The hidden states of a row at a layer are
-// kHiddenSize numbers computed from the layer and the last kHiddenTokens tokens: rows with the same tokens have equal
-// states, others differ. A row of values counts as a token whose id is its first value.
+// on it in milliseconds. With adapters the same tokens are followed by others. It records every batch and aborts the
+// test if Engine's contract is broken. Rollbacks work as info.rollback says: a running state only goes back to places
+// that were saved or remembered. Every step is one part, and with a running state only steps of one sequence have a
+// free rollback. The hidden states of a row at a layer are kHiddenSize numbers computed from the layer and the last
+// kHiddenTokens tokens: rows with the same tokens have equal states, others differ. A row of values
+// counts as a token whose id is its first value.
 #pragma once
 
 #include <functional>
@@ -51,6 +52,8 @@ class FakeEngine : public Engine {
   const std::vector<Batch>& batches() const { return batches_; }
   void ForgetBatches() { batches_.clear(); }
   const std::vector<Token>& memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
+  // What follows `tokens` with these adapters if `next` follows without.
+  static Token NextWith(const AdapterSet& adapters, Token next, int n_vocab);
   void FailWhile(std::function<bool(const Batch&)> should_fail) { should_fail_ = std::move(should_fail); }
 
  private:
@@ -68,6 +71,7 @@ class FakeEngine : public Engine {
   std::vector<int> hidden_layers_;
   std::vector<Places> places_;
   std::vector<std::vector<Token>> memory_;
+  std::vector<std::optional<AdapterSet>> adapters_;  // of the memory of each sequence; nothing if it was restored
   std::vector<Batch> batches_;
   std::vector<std::optional<std::vector<float>>> logits_;  // of the last batch, by row
   std::vector<std::optional<std::vector<float>>> hidden_;  // likewise

@@ -59,6 +59,7 @@ struct ModelOptions {
   bool repack = true;                      // let ggml reorder weights for this CPU where it can
   Kernels kernels = Kernels::kAuto;        // on the CPU. For attention all models of a process share one choice
   std::string kernel_trials;               // file with the results of kernel trials; "" = tried at each load
+  std::vector<std::string> adapters;       // files of adapters (LoRA), which batches may use
   bool heads = false;                      // load the head for multi-token prediction too, if the file has one
   Exactness exactness = Exactness::kAuto;  // kAuto and kPad also refuse reorderings that make rows depend on each other
 };

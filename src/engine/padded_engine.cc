@@ -23,6 +23,7 @@ Status PaddedEngine::Decode(const Batch& batch) {
         std::find_if(rest.begin(), rest.end(), [&](const BatchRow& r) { return r.seq != rest[0].seq; });
     const int length = PartLength(rest[0].pos, static_cast<int>(of_sequence - rest.begin()));
     const auto part = rest.first(static_cast<size_t>(length));
+    part_.Clear(batch.adapters());
     if (Status status = DecodePart(part, batch.size() - static_cast<int>(rest.size())); !status.ok()) return status;
     rest = rest.subspan(part.size());
   }
@@ -49,11 +50,10 @@ int PaddedEngine::PartLength(Pos pos, int rows) const {
   return length;
 }
 
-// `first_row`: the index in the batch of the first of these rows.
+// `first_row`: the index in the batch of the first of these rows. `part_` is empty.
 Status PaddedEngine::DecodePart(std::span<const BatchRow> rows, int first_row) {
   const bool wants_logits = std::any_of(rows.begin(), rows.end(), [](const BatchRow& row) { return row.wants_logits; });
   const bool wants_hidden = std::any_of(rows.begin(), rows.end(), [](const BatchRow& row) { return row.wants_hidden; });
-  part_.Clear();
   for (BatchRow row : rows) {
     row.wants_logits = wants_logits;
     row.wants_hidden = wants_hidden;

@@ -29,7 +29,10 @@ bool OneSequence(const Batch& batch) {
 class ReplicatedEngine::Replica {
  public:
   explicit Replica(Engine& engine)
-      : engine_(engine), memory_(static_cast<size_t>(engine.info().n_sequences)), thread_([this] { Run(); }) {}
+      : engine_(engine),
+        memory_(static_cast<size_t>(engine.info().n_sequences)),
+        adapters_(static_cast<size_t>(engine.info().n_sequences)),
+        thread_([this] { Run(); }) {}
 
   ~Replica() {
     {
@@ -44,8 +47,9 @@ class ReplicatedEngine::Replica {
   void Begin(const Batch& batch, std::span<const std::vector<Token>> texts) {
     (void)Settle();  // of rows ahead that were not used
     rows_.clear();
-    parts_.assign(1, Batch());
     Batch last;
+    last.Clear(batch.adapters());
+    parts_.assign(1, last);
     int room = engine_.info().max_batch - batch.size();
     const std::vector<BatchRow>& all = batch.rows();
     for (size_t i = 0; i < all.size();) {
@@ -115,16 +119,21 @@ class ReplicatedEngine::Replica {
     return !given_up_;
   }
 
-  // All tokens of `seq` in this replica's memory, rows ahead included, if they begin with `text`; else empty.
-  std::span<const Token> TokensAhead(SeqId seq, std::span<const Token> text) const {
-    const std::span<const Token> memory = memory_[static_cast<size_t>(seq)];
-    const bool about_it = ahead_from_ != kNothing && seq == seq_ && memory.size() >= text.size();
-    return about_it && CommonPrefix(memory, text) == text.size() ? memory : std::span<const Token>();
+  // All tokens of `seq` in this replica's memory, rows ahead included, if they begin with `text` and were computed with
+  // `adapters`; else empty.
+  std::span<const Token> TokensAhead(SeqId seq, std::span<const Token> text, const AdapterSet& adapters) const {
+    const bool about_it = ahead_from_ != kNothing && seq == seq_ && Shared(seq, text, adapters) == text.size();
+    return about_it ? memory_[static_cast<size_t>(seq)] : std::span<const Token>();
   }
   Pos ahead_from() const { return ahead_from_; }
 
   Pos first_pos() const { return first_pos_; }  // of the rows it was given last
-  std::span<const Token> memory(SeqId seq) const { return memory_[static_cast<size_t>(seq)]; }
+
+  // How many tokens of `text` with these adapters are in its memory of `seq`.
+  size_t Shared(SeqId seq, std::span<const Token> text, const AdapterSet& adapters) const {
+    const auto place = static_cast<size_t>(seq);
+    return adapters_[place] == adapters ? CommonPrefix(memory_[place], text) : 0;
+  }
 
   // Only for idle replicas.
   void LayOut(std::span<const SequenceRows> step, StepLayout* layout) const {
@@ -144,7 +153,9 @@ class ReplicatedEngine::Replica {
   // room, else in parts before it.
   void ReadUp(SeqId seq, std::span<const Token> text, int* room, Batch* last) {
     std::vector<Token>& memory = MemoryOf(seq);
-    memory.resize(static_cast<size_t>(engine_.TruncateTo(seq, static_cast<Pos>(CommonPrefix(memory, text)))));
+    const AdapterSet& adapters = last->adapters();
+    memory.resize(static_cast<size_t>(engine_.TruncateTo(seq, static_cast<Pos>(Shared(seq, text, adapters)))));
+    adapters_[static_cast<size_t>(seq)] = adapters;
     const auto missing = static_cast<int>(text.size() - memory.size());
     const bool fits = missing <= *room;
     if (fits) *room -= missing;
@@ -152,7 +163,10 @@ class ReplicatedEngine::Replica {
       Batch& part = fits ? *last : parts_.back();
       part.Add({text[memory.size()], static_cast<Pos>(memory.size()), seq, false});
       memory.push_back(text[memory.size()]);
-      if (!fits && (part.size() == engine_.info().max_batch || memory.size() == text.size())) parts_.emplace_back();
+      if (!fits && (part.size() == engine_.info().max_batch || memory.size() == text.size())) {
+        parts_.emplace_back();
+        parts_.back().Clear(adapters);
+      }
     }
   }
 
@@ -181,6 +195,7 @@ class ReplicatedEngine::Replica {
 
   Engine& engine_;
   std::vector<std::vector<Token>> memory_;  // by sequence, including rows that are being decoded
+  std::vector<AdapterSet> adapters_;        // with which they were computed
   SeqId seq_ = 0;                           // of the first of the rows that it was given last
   Pos first_pos_ = 0;                       // likewise
   std::vector<int> rows_;                   // where in the last part each of them is
@@ -199,7 +214,10 @@ class ReplicatedEngine::Replica {
 };
 
 ReplicatedEngine::ReplicatedEngine(const std::vector<Engine*>& replicas, const Clock& clock)
-    : info_(replicas.front()->info()), texts_(static_cast<size_t>(info_.n_sequences)), clock_(clock) {
+    : info_(replicas.front()->info()),
+      texts_(static_cast<size_t>(info_.n_sequences)),
+      adapters_(texts_.size()),
+      clock_(clock) {
   assert(info_.rollback == Rollback::kDropCells && "a replica could not be brought up to the text");
   for (Engine* engine : replicas) replicas_.push_back(std::make_unique<Replica>(*engine));
 }
@@ -221,7 +239,10 @@ Status ReplicatedEngine::Decode(const Batch& batch) {
   serving_->Wait();
   Status status = serving_->Settle();
   if (!status.ok()) return begun != nullptr ? Decode(batch) : status;  // if rows ahead failed, decode them again
-  for (const BatchRow& row : batch.rows()) texts_[static_cast<size_t>(row.seq)].push_back(row.token);
+  for (const BatchRow& row : batch.rows()) {
+    texts_[static_cast<size_t>(row.seq)].push_back(row.token);
+    adapters_[static_cast<size_t>(row.seq)] = batch.adapters();
+  }
   if (begun == nullptr && may_look) usual_time_ += (clock_.Now() - start - usual_time_) / 4;
   return {};
 }
@@ -238,7 +259,8 @@ ReplicatedEngine::Replica* ReplicatedEngine::FindBegun(const Batch& batch) {
   const BatchRow& first = batch.rows().front();
   Assume(batch);
   for (const auto& replica : replicas_) {
-    if (!replica->TokensAhead(first.seq, assumed_).empty() && replica->ahead_from() <= first.pos) return replica.get();
+    const auto tokens_ahead = replica->TokensAhead(first.seq, assumed_, batch.adapters());
+    if (!tokens_ahead.empty() && replica->ahead_from() <= first.pos) return replica.get();
   }
   return nullptr;
 }
@@ -250,7 +272,7 @@ size_t ReplicatedEngine::Missing(const Replica& replica, const Batch& batch) con
     if (row.seq == last) continue;
     last = row.seq;
     const std::vector<Token>& text = texts_[static_cast<size_t>(row.seq)];
-    missing += text.size() - CommonPrefix(replica.memory(row.seq), text);
+    missing += text.size() - replica.Shared(row.seq, text, batch.adapters());
   }
   return missing;
 }
@@ -293,7 +315,8 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   for (const auto& replica : replicas_) {
     if (replica.get() == serving_) continue;
     const auto right = std::span<const Token>(assumed_).first(verified);
-    if (const auto tokens_ahead = replica->TokensAhead(seq, right); tokens_ahead.size() > verified) {
+    const auto tokens_ahead = replica->TokensAhead(seq, right, batch.adapters());
+    if (tokens_ahead.size() > verified) {
       begun = std::max(begun, CommonPrefix(tokens_ahead, assumed_));
     } else if (may_begin(*replica)) {
       idle = replica.get();
@@ -307,7 +330,7 @@ void ReplicatedEngine::LookAhead(const Batch& batch, TimePoint begun_at) {
   const size_t fresh = end - std::min(end, begun);
   const bool late = clock_.Now() - begun_at > usual_time_ / 2;
   if (!reads && (fresh < kMinAhead || (fresh < kWindow && !late))) return;
-  rows_ahead_.Clear();
+  rows_ahead_.Clear(batch.adapters());
   for (size_t pos = text.size(); pos < end; ++pos) {
     rows_ahead_.Add({assumed_[pos], static_cast<Pos>(pos), seq, pos >= begun});
   }
@@ -345,7 +368,7 @@ Pos ReplicatedEngine::TruncateTo(SeqId seq, Pos length) {
 
 std::span<const Token> ReplicatedEngine::BegunAhead(SeqId seq, std::span<const Token> text) const {
   for (const auto& replica : replicas_) {
-    const std::span<const Token> tokens_ahead = replica->TokensAhead(seq, text);
+    const std::span<const Token> tokens_ahead = replica->TokensAhead(seq, text, adapters_[static_cast<size_t>(seq)]);
     if (!tokens_ahead.empty() && replica->ahead_from() < static_cast<Pos>(text.size())) {
       return tokens_ahead.subspan(text.size() - 1);
     }

@@ -66,6 +66,7 @@ class ReplicatedEngine : public Engine, public Lookahead {
   EngineInfo info_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::vector<Token>> texts_;  // by sequence
+  std::vector<AdapterSet> adapters_;       // with which they were computed last
   const Clock& clock_;
   LookaheadSource* source_ = nullptr;
   Replica* serving_ = nullptr;    // the one that computes, or has computed, the last batch

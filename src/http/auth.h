@@ -22,7 +22,7 @@ struct KeyLimits {
 struct ApiKey {
   std::string name;    // in the log and in errors; whose request it is for the scheduler. Unique; "" = gets a number
   std::string digest;  // SHA-256 of the key in lower-case hexadecimal digits
-  bool admin = false;  // may save, restore and erase slots
+  bool admin = false;  // may save, restore and erase slots, and set the default scales of adapters
   KeyLimits limits = {};
 };
 

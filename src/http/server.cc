@@ -66,7 +66,8 @@ struct HttpServer::Impl {
         services(http_services),
         page(options.page, services),
         browser_guard({options.host, options.allowed_hosts, options.cors_origins}),
-        slot_actions(options.slot_files, services.info.model_fingerprint, services.scheduler),
+        slot_actions(options.slot_files, {services.info.model_fingerprint, services.adapters->Fingerprints()},
+                     services.scheduler),
         lane(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.body_seconds))),
         endpoints(options, services, key_limiter, lane),
         server(LimitsOf(options), std::chrono::seconds(options.timeout_seconds),
@@ -89,6 +90,17 @@ struct HttpServer::Impl {
   void Post(const std::string& path, GuardedServer::Handler handler) {
     methods.emplace(path, "POST");
     server.Post(path, std::move(handler));
+  }
+
+  // An endpoint that changes what others get, so that it needs an admin key where keys are needed. `what` is done by
+  // it.
+  void PostAsAdmin(const std::string& path, const std::string& what, GuardedServer::Handler handler) {
+    Post(path, [this, what, handler = std::move(handler)](const Request& request, Response& response) {
+      const ApiKey* key = KeyOf(options.api_keys, request);
+      if (!options.api_keys.required() || (key != nullptr && key->admin)) return handler(request, response);
+      const char* how = " only with an admin key (--admin-key, or the word admin in --api-key-file)";
+      SendError(request, response, PermissionDenied(what + how));
+    });
   }
 
   void AddResponseRoutes() {
@@ -139,16 +151,15 @@ struct HttpServer::Impl {
     for (const char* path : {"/embeddings", "/embedding"}) PostEmbeddings(path, ParseLlamaEmbeddings);
     for (const char* path : {"/v1/rerank", "/v1/reranking", "/rerank", "/reranking"}) PostEmbeddings(path, ParseRerank);
     AddResponseRoutes();
-    Post("/slots/:id", [this](const Request& request, Response& response) {
-      if (const ApiKey* key = KeyOf(options.api_keys, request);
-          options.api_keys.required() && (key == nullptr || !key->admin)) {
-        return SendError(request, response,
-                         PermissionDenied("slots are saved, restored and erased only with an admin key (--admin-key, "
-                                          "or the word admin in --api-key-file)"));
-      }
-      const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
-      SendResult(request, response, slot_actions.Act(id, action, request.body, OwnerOf(options.api_keys, request)));
-    });
+    PostAsAdmin(
+        "/slots/:id", "slots are saved, restored and erased", [this](const Request& request, Response& response) {
+          const std::string id = request.path_params.at("id"), action = request.get_param_value("action");
+          SendResult(request, response, slot_actions.Act(id, action, request.body, OwnerOf(options.api_keys, request)));
+        });
+    Get("/lora-adapters",
+        [this](const Request&, Response& response) { SendJson(response, services.adapters->Describe()); });
+    PostAsAdmin("/lora-adapters", "the default scales of adapters are set",
+                endpoints.FromJson([this](const Json& body) { return services.adapters->SetDefaults(body); }));
   }
 
   // With the path that a route has.

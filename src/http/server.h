@@ -60,6 +60,7 @@ struct Services {
   const ServerInfo& info;
   Scheduler& scheduler;
   Embedder* embedder;
+  AdapterList* adapters;
   std::function<std::vector<DraftServerState>()> draft_servers = nullptr;  // thread-safe
 };
 

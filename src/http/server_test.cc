@@ -31,7 +31,7 @@ struct RunningServer {
                          Embedder* embedder = nullptr, const ApiContext* api = nullptr)
       : house(n_sequences, scheduling),
         server(FreePort(std::move(options)),
-               {api == nullptr ? house.context.api : *api, info, house.scheduler, embedder}) {
+               {api == nullptr ? house.context.api : *api, info, house.scheduler, embedder, &adapters}) {
     info.model_path = "/models/fake.gguf";
     EXPECT_TRUE(server.Listen().ok());
     thread = std::thread([this] { server.Serve(); });
@@ -69,6 +69,7 @@ struct RunningServer {
   uint64_t Finished(FinishReason reason) const { return house.scheduler.Stats().finished[static_cast<size_t>(reason)]; }
 
   ServerInfo info;
+  AdapterList adapters{{{"a.gguf", "", "", 1}, {"b.gguf", "", "", 2}}, {1, 0}};
   TestScheduler house;
   HttpServer server;
   std::thread thread;
@@ -470,6 +471,33 @@ TEST(HttpServerTest, SlotActionsNeedAnAdminsKey) {
   }
   EXPECT_EQ(server.Get("/slots", {{"x-api-key", "user"}})->status, 200) << "to see them needs none";
   EXPECT_EQ(server.Post("/slots/0?action=erase", "", {{"x-api-key", "boss"}})->status, 200);
+}
+
+TEST(HttpServerTest, AdaptersAreListedAndTheirDefaultScalesSet) {
+  const RunningServer server;
+  const auto scales = [&] {
+    std::vector<double> all;
+    for (const Json& adapter : Json::parse(server.Get("/lora-adapters")->body)) all.push_back(adapter["scale"]);
+    return all;
+  };
+  EXPECT_EQ(scales(), (std::vector<double>{1, 0}));
+  EXPECT_EQ(server.Post("/lora-adapters", R"([{"id": 1, "scale": 0.5}])")->body, "{\"success\":true}\n");
+  EXPECT_EQ(scales(), (std::vector<double>{0, 0.5}));
+  for (const char* body : {R"({"id": 1})", "[", R"([{"id": 7, "scale": 1}])"}) {
+    EXPECT_EQ(server.Post("/lora-adapters", body)->status, 400) << body;
+  }
+  EXPECT_EQ(scales(), (std::vector<double>{0, 0.5}));
+}
+
+TEST(HttpServerTest, DefaultScalesOfAdaptersNeedAnAdminsKey) {
+  HttpOptions options;
+  options.api_keys = ApiKeys({PlainKey("user"), PlainKey("boss", /*admin=*/true)});
+  const RunningServer server(options);
+  const auto answer = server.Post("/lora-adapters", "[]", {{"x-api-key", "user"}});
+  EXPECT_EQ(answer->status, 403);
+  EXPECT_NE(answer->body.find("--admin-key"), std::string::npos) << answer->body;
+  EXPECT_EQ(server.Get("/lora-adapters", {{"x-api-key", "user"}})->status, 200) << "to see them needs none";
+  EXPECT_EQ(server.Post("/lora-adapters", "[]", {{"x-api-key", "boss"}})->status, 200);
 }
 
 // Every endpoint that reuses memory: what was cached tells a key nothing about the prompts of another one.
@@ -958,7 +986,7 @@ TEST(HttpServerTest, SaysWhyItCannotListen) {
   RunningServer first;
   HttpOptions options;
   options.port = first.server.port();
-  HttpServer second(options, {first.house.context.api, first.info, first.house.scheduler, nullptr});
+  HttpServer second(options, {first.house.context.api, first.info, first.house.scheduler, nullptr, &first.adapters});
   const Status status = second.Listen();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find(std::to_string(options.port)), std::string::npos) << status.message();

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "api/fields.h"
-#include "api/slot_file.h"
 #include "base/clock.h"
 
 namespace outrider {
@@ -86,7 +85,7 @@ Result<Json> SlotActions::Save(SeqId slot, const std::string& path) {
   auto saved = scheduler_.SaveSlot(slot);
   if (!saved.ok()) return saved.status();
   if (Status status = CheckQuota(path, SlotFileBytes(*saved)); !status.ok()) return status;
-  auto written = WriteSlotFile(path, *saved, model_fingerprint_);
+  auto written = WriteSlotFile(path, *saved, key_);
   if (!written.ok()) return written.status();
   return Json{{"id_slot", slot},
               {"filename", path.substr(path.rfind('/') + 1)},
@@ -97,7 +96,7 @@ Result<Json> SlotActions::Save(SeqId slot, const std::string& path) {
 
 Result<Json> SlotActions::Restore(SeqId slot, const std::string& path, const std::string& owner) {
   const TimePoint start = Clock::Real().Now();
-  auto saved = ReadSlotFile(path, model_fingerprint_);
+  auto saved = ReadSlotFile(path, key_);
   if (!saved.ok()) return saved.status();
   const size_t tokens = saved->tokens.size();
   const uint64_t bytes = SlotFileBytes(*saved);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "api/slot_file.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
@@ -22,9 +23,9 @@ struct SlotFileOptions {
 
 class SlotActions {
  public:
-  // `model_fingerprint`: what saved files belong to. The scheduler must outlive this object.
-  SlotActions(SlotFileOptions options, uint64_t model_fingerprint, Scheduler& scheduler)
-      : options_(std::move(options)), model_fingerprint_(model_fingerprint), scheduler_(scheduler) {}
+  // `key`: what saved files belong to. The scheduler must outlive this object.
+  SlotActions(SlotFileOptions options, SlotFileKey key, Scheduler& scheduler)
+      : options_(std::move(options)), key_(std::move(key)), scheduler_(scheduler) {}
 
   // `body` names the file for save and restore. What is restored is `owner`'s: only requests of the same owner continue
   // from it.
@@ -37,7 +38,7 @@ class SlotActions {
   Status CheckQuota(const std::string& path, uint64_t bytes) const;
 
   const SlotFileOptions options_;
-  const uint64_t model_fingerprint_;
+  const SlotFileKey key_;
   Scheduler& scheduler_;
   std::mutex mutex_;  // held while a slot is saved or restored
 };

@@ -12,6 +12,7 @@ inline constexpr const char* kWelcome =
     "  POST /v1/embeddings         embeddings           POST /infill         text for a gap\n"
     "  POST /v1/rerank             documents by a query GET  /v1/models      the model\n"
     "  GET  /health  /props  /slots  /metrics           what the server is doing\n"
-    "  GET  /live                                       the same, as a stream of snapshots\n";
+    "  GET  /live                                       the same, as a stream of snapshots\n"
+    "  GET  /lora-adapters                              the adapters; POST sets their default scales\n";
 
 }  // namespace outrider

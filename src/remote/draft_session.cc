@@ -10,7 +10,6 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kMaxOwnerBytes = 256;
 constexpr int kMaxBiases = 1024;
 // A message has at least so many tokens: the first one of a draft, and those after it.
 constexpr size_t kFirstMessageTokens = 4;

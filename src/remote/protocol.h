@@ -19,6 +19,7 @@ inline constexpr size_t kMaxCommitTokens = 4096;  // in one message
 inline constexpr int kMaxDraftTokens = 256;       // after the text
 inline constexpr int kMaxCandidates = 256;        // of one token
 inline constexpr int kMaxMessageBytes = 1 << 17;
+inline constexpr size_t kMaxOwnerBytes = 256;
 
 // Hashes of the first 256, 512, … of `tokens`.
 std::vector<uint64_t> PrefixHashes(std::span<const Token> tokens);

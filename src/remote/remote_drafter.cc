@@ -71,7 +71,8 @@ void RemoteDrafter::Begin(SeqId seq, std::span<const Token> history, const Draft
   s.open.Clear();
   s.open.set_protocol(kProtocol);
   s.open.set_vocabulary(target_.fingerprint());
-  s.open.set_owner(context.owner);
+  // Cut where many adapters make it longer (scheduler/memory_owner.h); the client's name, which comes first, is short.
+  s.open.set_owner(context.owner.substr(0, kMaxOwnerBytes));
   s.open.set_top_k(context.distributions ? static_cast<uint32_t>(options_.candidates) : 0);
   WriteSampling(context.sampling, s.open.mutable_sampling());
   Connect(s, history);

@@ -142,6 +142,7 @@ void Committer::Finish(Sequence& sequence, FinishReason reason, Status error) {
       reason == FinishReason::kLength && static_cast<Pos>(sequence.tokens.size()) >= engine_.info().sequence_length;
   sequence.steps.clear();
   CountFinished(*chunk.completion, &stats_);
+  for (const AdapterScale& adapter : sequence.adapters) ++stats_.adapter_requests[static_cast<size_t>(adapter.id)];
   LogFinished(*chunk.completion);
   outbox_.Add(sequence.generation, std::move(chunk));
   slots_.End(sequence, clock_.Now());

@@ -5,15 +5,17 @@
 namespace outrider {
 namespace {
 
-bool IsMember(const Sequence& sequence, uint64_t family) {
-  return family != 0 && sequence.busy() && sequence.generation->request().family == family;
+// With other adapters the prompt's memory is another one.
+bool IsMember(const Sequence& sequence, const GenerationRequest& request) {
+  return request.family != 0 && sequence.busy() && sequence.generation->request().family == request.family &&
+         sequence.adapters == request.adapters;
 }
 
 }  // namespace
 
 bool FamilyIsReading(std::span<const Sequence> sequences, const GenerationRequest& request) {
   return request.reuse_prefix && std::any_of(sequences.begin(), sequences.end(), [&](const Sequence& sequence) {
-           return IsMember(sequence, request.family) && !sequence.generating();
+           return IsMember(sequence, request) && !sequence.generating();
          });
 }
 
@@ -22,7 +24,7 @@ void ShareFamilyPrompt(std::span<const Sequence> sequences, Engine& engine, Sequ
   const Pos wanted = sequence->prompt_length - 1;  // the first token is drawn from the row of the last one
   if (!request.reuse_prefix || engine.Length(sequence->id) >= wanted) return;
   for (const Sequence& other : sequences) {
-    if (other.id == sequence->id || !IsMember(other, request.family)) continue;
+    if (other.id == sequence->id || !IsMember(other, request)) continue;
     const Pos length = engine.Length(other.id);
     if (!other.generating() || length < wanted) continue;
     const Result<std::vector<uint8_t>> state = engine.SaveSequence(other.id);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/adapter_set.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/token.h"
@@ -36,7 +37,9 @@ struct GenerationRequest {
   Duration time_limit = Duration::max();     // from the first generated token on; what exists by then is returned
   Duration deadline = Duration::max();       // from submission on, waiting and prompt included
   SpeculationOptions speculation;
-  std::string owner;  // whose request it is; what slots and drafters keep of it is for requests of the same owner
+  AdapterSet adapters;  // with which the text is computed
+  std::string owner;    // whose request it is; what slots and drafters keep of it is for requests of the same owner and
+                        // with the same adapters
   bool report_progress = false;  // chunks also tell how much of the prompt has been read
   uint64_t family = 0;           // requests with the same number have the same prompt, which is read once; 0 = none
 };

@@ -27,11 +27,12 @@ bool PromptCache::Replaces(const SavedSlot& copy, const TextWithMedia& text) con
   return long_enough && SharedPrefix({copy.tokens, copy.media}, text) == length;
 }
 
-const SavedSlot* PromptCache::Find(const std::string& owner, const TextWithMedia& prompt, Pos already) {
+const SavedSlot* PromptCache::Find(const std::string& owner, const AdapterSet& adapters, const TextWithMedia& prompt,
+                                   Pos already) {
   auto best = copies_.entries().end();
   Pos most = already;
   for (auto place = copies_.entries().begin(); place != copies_.entries().end(); ++place) {
-    if (place->owner != owner) continue;
+    if (place->owner != owner || place->item.adapters != adapters) continue;
     const Pos usable = Usable(place->item, prompt);
     const size_t gain = static_cast<size_t>(std::max(0, usable - already));
     if (usable <= most || gain * kMinGain < place->item.tokens.size()) continue;
@@ -43,10 +44,10 @@ const SavedSlot* PromptCache::Find(const std::string& owner, const TextWithMedia
   return &best->item;
 }
 
-bool PromptCache::Holds(const std::string& owner, const TextWithMedia& text) {
+bool PromptCache::Holds(const std::string& owner, const AdapterSet& adapters, const TextWithMedia& text) {
   auto& entries = copies_.entries();
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
-    return entry.owner == owner && Replaces(entry.item, text);
+    return entry.owner == owner && entry.item.adapters == adapters && Replaces(entry.item, text);
   });
   if (found == entries.end()) return false;
   copies_.MarkUsed(found);
@@ -56,7 +57,8 @@ bool PromptCache::Holds(const std::string& owner, const TextWithMedia& text) {
 void PromptCache::Keep(const std::string& owner, SavedSlot saved) {
   for (auto place = copies_.entries().begin(); place != copies_.entries().end();) {
     const auto next = std::next(place);
-    if (place->owner == owner && Replaces(saved, {place->item.tokens, place->item.media})) copies_.Drop(place);
+    const bool alike = place->owner == owner && place->item.adapters == saved.adapters;
+    if (alike && Replaces(saved, {place->item.tokens, place->item.media})) copies_.Drop(place);
     place = next;
   }
   const uint64_t bytes =

@@ -27,33 +27,60 @@ TEST(PromptCacheTest, FindsTheCopyThatSavesTheMost) {
   PromptCache cache(1 << 20, false);
   cache.Keep("", Copy(Counting(0, 10)));
   cache.Keep("", Copy(Counting(100, 50)));
-  const SavedSlot* found = cache.Find("", Counting(0, 30), 0);
+  const SavedSlot* found = cache.Find("", {}, Counting(0, 30), 0);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->tokens, Counting(0, 10));
-  EXPECT_EQ(cache.Find("", Counting(500, 30), 0), nullptr);
-  EXPECT_EQ(cache.Find("", Counting(0, 30), 10), nullptr) << "a slot has as much";
-  EXPECT_EQ(cache.Find("", Counting(0, 30), 9), nullptr) << "restoring ten tokens for one";
-  EXPECT_NE(cache.Find("", Counting(0, 5), 0), nullptr) << "4 of the 10 help: the last one is decoded";
-  EXPECT_EQ(cache.Find("", Counting(100, 5), 0), nullptr) << "4 of 50 are too few";
+  EXPECT_EQ(cache.Find("", {}, Counting(500, 30), 0), nullptr);
+  EXPECT_EQ(cache.Find("", {}, Counting(0, 30), 10), nullptr) << "a slot has as much";
+  EXPECT_EQ(cache.Find("", {}, Counting(0, 30), 9), nullptr) << "restoring ten tokens for one";
+  EXPECT_NE(cache.Find("", {}, Counting(0, 5), 0), nullptr) << "4 of the 10 help: the last one is decoded";
+  EXPECT_EQ(cache.Find("", {}, Counting(100, 5), 0), nullptr) << "4 of 50 are too few";
 }
 
 TEST(PromptCacheTest, NobodyUsesTheCopiesOfOthers) {
   PromptCache cache(1 << 20, false);
   cache.Keep("ann", Copy(Counting(0, 10)));
-  EXPECT_EQ(cache.Find("bob", Counting(0, 30), 0), nullptr);
-  EXPECT_EQ(cache.Find("", Counting(0, 30), 0), nullptr);
-  EXPECT_FALSE(cache.Holds("bob", Counting(0, 10)));
-  EXPECT_NE(cache.Find("ann", Counting(0, 30), 0), nullptr);
+  EXPECT_EQ(cache.Find("bob", {}, Counting(0, 30), 0), nullptr);
+  EXPECT_EQ(cache.Find("", {}, Counting(0, 30), 0), nullptr);
+  EXPECT_FALSE(cache.Holds("bob", {}, Counting(0, 10)));
+  EXPECT_NE(cache.Find("ann", {}, Counting(0, 30), 0), nullptr);
+}
+
+TEST(PromptCacheTest, ACopyIsOnlyForRequestsWithItsAdapters) {
+  const AdapterSet first = {{0, 1}}, weak = {{0, 0.5f}};
+  PromptCache cache(1 << 20, false);
+  SavedSlot copy = Copy(Counting(0, 10));
+  copy.adapters = first;
+  cache.Keep("ann", copy);
+  EXPECT_EQ(cache.Find("ann", {}, Counting(0, 30), 0), nullptr);
+  EXPECT_EQ(cache.Find("ann", weak, Counting(0, 30), 0), nullptr);
+  EXPECT_FALSE(cache.Holds("ann", weak, Counting(0, 10)));
+  EXPECT_NE(cache.Find("ann", first, Counting(0, 30), 0), nullptr);
+  EXPECT_TRUE(cache.Holds("ann", first, Counting(0, 10)));
+  cache.Keep("ann", Copy(Counting(0, 20)));
+  EXPECT_EQ(cache.copies(), 2u) << "a longer copy of other adapters replaces nothing";
+}
+
+// Else a client could displace the copies of others by asking for ever other scales.
+TEST(PromptCacheTest, AllSetsOfAdaptersOfAnOwnerCountTogether) {
+  PromptCache cache(700, false);
+  cache.Keep("bob", Copy(Counting(0, 10), 200));
+  for (int i = 1; i < 10; ++i) {
+    SavedSlot copy = Copy(Counting(0, 10), 100);
+    copy.adapters = {{0, static_cast<float>(i)}};
+    cache.Keep("ann", copy);
+  }
+  EXPECT_TRUE(cache.Holds("bob", {}, Counting(0, 10)));
 }
 
 TEST(PromptCacheTest, ALongerCopyReplacesThoseItContinues) {
   PromptCache cache(1 << 20, false);
   cache.Keep("", Copy(Counting(0, 10)));
-  EXPECT_TRUE(cache.Holds("", Counting(0, 10)));
-  EXPECT_FALSE(cache.Holds("", Counting(0, 11)));
+  EXPECT_TRUE(cache.Holds("", {}, Counting(0, 10)));
+  EXPECT_FALSE(cache.Holds("", {}, Counting(0, 11)));
   cache.Keep("", Copy(Counting(0, 20)));
   EXPECT_EQ(cache.copies(), 1u);
-  EXPECT_TRUE(cache.Holds("", Counting(0, 15)));
+  EXPECT_TRUE(cache.Holds("", {}, Counting(0, 15)));
   cache.Keep("other", Copy(Counting(0, 30)));
   EXPECT_EQ(cache.copies(), 2u) << "another owner's stays";
 }
@@ -61,12 +88,12 @@ TEST(PromptCacheTest, ALongerCopyReplacesThoseItContinues) {
 TEST(PromptCacheTest, ARunningStateHelpsOnlyAsAWhole) {
   PromptCache cache(1 << 20, true);
   cache.Keep("", Copy(Counting(0, 10)));
-  EXPECT_EQ(cache.Find("", Counting(0, 10), 0), nullptr) << "the last token must be decoded";
-  EXPECT_NE(cache.Find("", Counting(0, 11), 0), nullptr);
+  EXPECT_EQ(cache.Find("", {}, Counting(0, 10), 0), nullptr) << "the last token must be decoded";
+  EXPECT_NE(cache.Find("", {}, Counting(0, 11), 0), nullptr);
   cache.Keep("", Copy(Counting(0, 20)));
   EXPECT_EQ(cache.copies(), 2u);
-  EXPECT_NE(cache.Find("", Counting(0, 15), 0), nullptr) << "the shorter copy still helps";
-  EXPECT_FALSE(cache.Holds("", Counting(0, 15)));
+  EXPECT_NE(cache.Find("", {}, Counting(0, 15), 0), nullptr) << "the shorter copy still helps";
+  EXPECT_FALSE(cache.Holds("", {}, Counting(0, 15)));
 }
 
 TEST(PromptCacheTest, WhatIsLargerThanTheLimitIsNotKept) {

@@ -29,6 +29,10 @@ Status CheckRequest(const GenerationRequest& request, const EngineInfo& info, co
     return InvalidArgument(fmt::format("slot {} does not exist; there are {}", request.slot, info.n_sequences),
                            "id_slot");
   }
+  for (const AdapterScale& adapter : request.adapters) {
+    if (adapter.id >= 0 && adapter.id < info.n_adapters) continue;
+    return InvalidArgument(fmt::format("adapter {} does not exist; there are {}", adapter.id, info.n_adapters), "lora");
+  }
   return {};
 }
 

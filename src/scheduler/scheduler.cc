@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "scheduler/family.h"
+#include "scheduler/memory_owner.h"
 #include "scheduler/prompt_progress.h"
 #include "scheduler/request_check.h"
 #include "scheduler/request_log.h"
@@ -31,6 +32,7 @@ Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, FilterFactory& 
   for (Token token = 0; token < tokenizer.vocabulary_size(); ++token) {
     if (tokenizer.EndsGeneration(token)) end_token_bans_.emplace_back(token, -std::numeric_limits<float>::infinity());
   }
+  stats_.adapter_requests.resize(static_cast<size_t>(engine.info().n_adapters));
   PublishStatus();
 }
 
@@ -44,7 +46,7 @@ bool Scheduler::Step() {
   EndLost();
   Admit();
   draw_budget_.Choose(slots_.sequences(), clock_.Now());
-  step_.ShareRows(slots_.sequences());
+  step_.ShareRows(slots_.sequences(), clock_.Now());
   if (!step_.empty()) {
     ChooseDrafts();
     BuildBatch();
@@ -113,7 +115,8 @@ void Scheduler::Admit() {
       ShareFamilyPrompt(slots_.sequences(), engine_, sequence);
       const GenerationRequest& request = sequence->generation->request();
       speculator_->Begin(sequence->id, sequence->tokens, request.speculation,
-                         {request.sampling, request.owner, verifier_.ModeFor(request) == VerifyMode::kReject});
+                         {request.sampling, MemoryOwner(request.owner, request.adapters),
+                          verifier_.ModeFor(request) == VerifyMode::kReject});
       ReportProgress(*sequence, engine_, sequence->admitted, &outbox_);
     } else {
       left.push_back(std::move(pending));
@@ -199,6 +202,7 @@ Status Scheduler::Decode() {
   ++stats_.steps;
   stats_.busy_slots += static_cast<uint64_t>(slots_.busy());
   stats_.rows += static_cast<uint64_t>(step_.batch().size());
+  stats_.adapter_switches = step_.adapter_switches();
   return status;
 }
 

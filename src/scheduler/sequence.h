@@ -36,6 +36,7 @@ struct Sequence {
   SeqId id = 0;
   std::vector<Token> tokens;
   std::vector<MediaPlace> media;  // where the memory has rows of pictures, and `tokens` stand-ins (engine/media.h)
+  AdapterSet adapters;            // with which they are computed
   std::string owner;              // whose they are (GenerationRequest::owner)
   TimePoint last_used{};
 
@@ -48,8 +49,9 @@ struct Sequence {
   std::vector<DraftedStep> steps;  // if asked for
   Pos prompt_length = 0;
   TimePoint submitted{}, admitted{}, first_token{};
-  int failed_steps = 0;  // failed steps that it took part in
-  bool suspect = false;  // after a failed step: is decoded alone once, to find out whether it was the cause
+  uint64_t last_step = 0;  // in which it took part (StepBatch counts them); 0 = none yet
+  int failed_steps = 0;    // failed steps that it took part in
+  bool suspect = false;    // after a failed step: is decoded alone once, to find out whether it was the cause
 
   // For DrawBudget.
   TimePoint last_draw{};

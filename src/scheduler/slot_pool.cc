@@ -20,10 +20,10 @@ int SlotPool::busy() const {
 }
 
 // How many tokens of the prompt are in the memory of `sequence` and can be reused: none of another owner's, who could
-// otherwise be asked, with guesses, what the prompt was. The last token of the prompt is always decoded, because the
-// first token of the answer is drawn from its row.
+// otherwise be asked, with guesses, what the prompt was; and none that were computed with other adapters. The last
+// token of the prompt is always decoded, because the first token of the answer is drawn from its row.
 Pos SlotPool::Reusable(const Sequence& sequence, const GenerationRequest& request, const TextWithMedia& prompt) const {
-  if (!request.reuse_prefix || sequence.owner != request.owner) return 0;
+  if (!request.reuse_prefix || sequence.owner != request.owner || sequence.adapters != request.adapters) return 0;
   const size_t shared = std::min(SharedPrefix({sequence.tokens, sequence.media}, prompt), prompt.tokens.size() - 1);
   return engine_.TruncatedLength(sequence.id, static_cast<Pos>(shared));
 }
@@ -47,18 +47,20 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
   // As in llama-server, a request that names its slot gets what is in that slot: nothing if it was erased.
   const auto find_copy = [&] {
     const bool any_slot = request.reuse_prefix && request.slot < 0;
-    return any_slot ? cache_.Find(request.owner, prompt, best_prefix) : nullptr;
+    return any_slot ? cache_.Find(request.owner, request.adapters, prompt, best_prefix) : nullptr;
   };
   KeepCopy(*best, find_copy() == nullptr ? best_prefix : 0);
   const SavedSlot* copy = find_copy();  // what was kept may have displaced it
   const Pos kept = copy == nullptr ? engine_.TruncateTo(best->id, best_prefix) : RestoreCopy(best->id, *copy, prompt);
   best->tokens = request.prompt;
   best->media = std::move(media);
+  best->adapters = request.adapters;
   best->owner = request.owner;
   best->prompt_length = static_cast<Pos>(request.prompt.size());
   best->text = TextStream(request.stop);
   best->submitted = pending.submitted;
   best->admitted = now;
+  best->last_step = 0;
   best->failed_steps = 0;
   best->suspect = false;
   best->expensive_draw = false;
@@ -76,9 +78,10 @@ Sequence* SlotPool::Begin(PendingRequest& pending, TimePoint now) {
 void SlotPool::KeepCopy(const Sequence& sequence, Pos kept) {
   const size_t length = sequence.tokens.size();
   if (!cache_.enabled() || length == 0 || 2 * static_cast<size_t>(kept) >= length) return;
-  if (cache_.Holds(sequence.owner, {sequence.tokens, sequence.media})) return;
+  if (cache_.Holds(sequence.owner, sequence.adapters, {sequence.tokens, sequence.media})) return;
   auto state = engine_.SaveSequence(sequence.id);
-  if (state.ok()) cache_.Keep(sequence.owner, {sequence.tokens, std::move(*state), sequence.media});
+  if (!state.ok()) return;
+  cache_.Keep(sequence.owner, {sequence.tokens, std::move(*state), sequence.adapters, sequence.media});
 }
 
 // How many tokens of the prompt are then in memory.
@@ -128,7 +131,7 @@ Result<SavedSlot> SlotPool::Save(SeqId slot) {
   }
   auto state = engine_.SaveSequence(slot);
   if (!state.ok()) return state.status();
-  return SavedSlot{(*sequence)->tokens, std::move(*state)};
+  return SavedSlot{(*sequence)->tokens, std::move(*state), (*sequence)->adapters};
 }
 
 Status SlotPool::Restore(SeqId slot, SavedSlot saved, const std::string& owner) {
@@ -138,6 +141,7 @@ Status SlotPool::Restore(SeqId slot, SavedSlot saved, const std::string& owner) 
   (*sequence)->media.clear();
   (*sequence)->tokens = result.ok() ? std::move(saved.tokens) : std::vector<Token>();
   (*sequence)->owner = owner;
+  (*sequence)->adapters = std::move(saved.adapters);
   if (!result.ok()) engine_.TruncateTo(slot, 0);
   return result;
 }

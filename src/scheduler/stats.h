@@ -26,13 +26,15 @@ struct SchedulerStats {
   // How the time of the steps after the first token was spent, summed over requests (see GenerationTimings).
   double draft_seconds = 0, decode_seconds = 0, sample_seconds = 0, rollback_seconds = 0;
   uint64_t steps = 0;
-  uint64_t lookahead_steps = 0;  // steps whose rows were begun before they were asked for
-  uint64_t rows = 0;             // over all steps
-  uint64_t busy_slots = 0;       // summed over all steps
-  uint64_t longest = 0;          // tokens of the longest prompt with its answer
-  uint64_t cache_bytes = 0;      // of prompts that are kept beyond the slots, now
-  int running = 0;               // now
-  int queued = 0;                // now
+  std::vector<uint64_t> adapter_requests = {};  // requests that ended, by the id of each adapter that they used
+  uint64_t adapter_switches = 0;                // steps with other adapters than the step before
+  uint64_t lookahead_steps = 0;                 // steps whose rows were begun before they were asked for
+  uint64_t rows = 0;                            // over all steps
+  uint64_t busy_slots = 0;                      // summed over all steps
+  uint64_t longest = 0;                         // tokens of the longest prompt with its answer
+  uint64_t cache_bytes = 0;                     // of prompts that are kept beyond the slots, now
+  int running = 0;                              // now
+  int queued = 0;                               // now
   Histogram first_token_seconds{{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}};  // from submission
   std::vector<DrafterStats> drafters;
   Histogram accepted_length{{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32}};  // of verified drafts
@@ -59,6 +61,7 @@ struct SlotStatus {
 struct SavedSlot {
   std::vector<Token> tokens;
   std::vector<uint8_t> state;
+  AdapterSet adapters = {};            // with which it was computed
   std::vector<MediaPlace> media = {};  // where pictures stand among the tokens; such a slot is not written to a file
 };
 

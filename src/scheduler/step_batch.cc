@@ -1,6 +1,7 @@
 #include "scheduler/step_batch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 namespace outrider {
@@ -20,24 +21,73 @@ const float* ValuesAt(const Sequence& sequence, Pos pos) {
   return span != nullptr && pos >= span->begin ? span->rows->Row(pos - span->begin) : nullptr;
 }
 
+// How long a set keeps its turn. To apply another set costs as much time as about 0.1 ms for each layer of the model
+// (docs/ADAPTERS.md), which is more than a step of a small model; large ones have other adapters in every step.
+constexpr std::chrono::milliseconds kTurn{40};
+
+// `alone`: only sequences that may have made a step fail.
+bool TakesPart(const Sequence& sequence, bool alone) {
+  return sequence.busy() && !sequence.resting && (!alone || sequence.suspect);
+}
+
 }  // namespace
 
-void StepBatch::ShareRows(std::vector<Sequence>& sequences) {
+void StepBatch::ShareRows(std::vector<Sequence>& sequences, TimePoint now) {
   entries_.clear();
-  batch_.Clear();
   const bool alone =
       std::any_of(sequences.begin(), sequences.end(), [](const Sequence& s) { return s.busy() && s.suspect; });
+  const AdapterSet adapters = ChooseAdapters(sequences, alone, now);
+  batch_.Clear(adapters);
   int generating_rows = 0;
+  bool others_wait = false;  // for their next token, because they have other adapters
   for (Sequence& sequence : sequences) {
-    if (!sequence.busy() || sequence.resting || (alone && !sequence.suspect)) continue;
+    if (!TakesPart(sequence, alone)) continue;
+    if (sequence.adapters != adapters) {
+      others_wait = others_wait || sequence.generating();
+      continue;
+    }
     entries_.push_back({&sequence, Missing(sequence)});
     if (ContinuesAnswer(entries_.back())) generating_rows += entries_.back().rows;
     if (alone) break;
   }
   const EngineInfo& info = engine_.info();
-  const int slice = generating_rows > 0 ? prompt_slice_ : info.micro_batch;
+  const int slice = generating_rows > 0 || others_wait ? prompt_slice_ : info.micro_batch;
   ChooseKind();
   ShareAmongPrompts(std::min(slice, info.max_batch - generating_rows));
+  for (const StepEntry& entry : entries_) entry.sequence->last_step = steps_;
+}
+
+// The adapters of the step: of the sequences that could take part, the set that has waited longest, counted from the
+// last step of any of its sequences. A new sequence has only waited since the last step; otherwise a set with ever new
+// sequences could keep the others waiting.
+AdapterSet StepBatch::ChooseAdapters(std::vector<Sequence>& sequences, bool alone, TimePoint now) {
+  ++steps_;
+  for (Sequence& sequence : sequences) {
+    if (TakesPart(sequence, alone) && sequence.last_step == 0) sequence.last_step = steps_ - 1;
+  }
+  if (now - turn_began_ < kTurn && std::any_of(sequences.begin(), sequences.end(), [&](const Sequence& sequence) {
+        return TakesPart(sequence, alone) && sequence.adapters == last_adapters_;
+      })) {
+    return last_adapters_;
+  }
+  const AdapterSet* chosen = nullptr;
+  uint64_t chosen_last = 0;
+  for (const Sequence& sequence : sequences) {
+    if (!TakesPart(sequence, alone)) continue;
+    if (chosen != nullptr && *chosen == sequence.adapters) continue;
+    uint64_t last = 0;
+    for (const Sequence& other : sequences) {
+      if (TakesPart(other, alone) && other.adapters == sequence.adapters) last = std::max(last, other.last_step);
+    }
+    if (chosen != nullptr && last >= chosen_last) continue;
+    chosen = &sequence.adapters;
+    chosen_last = last;
+  }
+  if (chosen == nullptr) return {};
+  if (*chosen == last_adapters_) return last_adapters_;
+  ++adapter_switches_;
+  turn_began_ = now;
+  return last_adapters_ = *chosen;
 }
 
 // Decides whether this step has rows of tokens or of pictures; sequences that need the other kind wait for the next.

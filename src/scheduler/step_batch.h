@@ -5,13 +5,17 @@
 // one slice (`prompt_slice`), so that no sequence waits longer than a slice takes for its next token. Otherwise they
 // get as many rows as the backend computes at once.
 //
-// A batch has rows of tokens or rows of pictures. If some sequences come to a picture while others need tokens, steps
-// of either kind take turns, and a sequence gets rows up to the next change only.
+// All rows of a step are computed with the same adapters. If the sequences that could take part have different ones,
+// the sets take turns: the set that has waited longest gets the next steps, until kTurn is over.
+//
+// A batch has rows of tokens or rows of pictures. If some of its sequences come to a picture while others need tokens,
+// steps of either kind take turns, and a sequence gets rows up to the next change only.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/step_layout.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
@@ -37,9 +41,10 @@ class StepBatch {
   StepBatch(const Engine& engine, int prompt_slice) : engine_(engine), prompt_slice_(prompt_slice) {}
 
   // Decides which sequences take part, and with how many rows. `sequences` are in the order of their ids.
-  void ShareRows(std::vector<Sequence>& sequences);
+  void ShareRows(std::vector<Sequence>& sequences, TimePoint now);
 
   bool empty() const { return entries_.empty(); }
+  uint64_t adapter_switches() const { return adapter_switches_; }  // steps with other adapters than the one before
   std::span<StepEntry> entries() { return entries_; }
   std::span<const StepEntry> entries() const { return entries_; }
 
@@ -57,6 +62,7 @@ class StepBatch {
   std::span<const SequenceRows> ListRows();
 
  private:
+  AdapterSet ChooseAdapters(std::vector<Sequence>& sequences, bool alone, TimePoint now);
   int Missing(const Sequence& sequence) const;
   bool ContinuesAnswer(const StepEntry& entry) const;
   void ShareAmongPrompts(int rows);
@@ -68,6 +74,10 @@ class StepBatch {
   const int prompt_slice_;
   bool media_ = false;       // the step has rows of pictures
   bool media_turn_ = false;  // likewise of the last step for which there was a choice
+  uint64_t steps_ = 1;       // those that were planned, and one
+  uint64_t adapter_switches_ = 0;
+  AdapterSet last_adapters_;
+  TimePoint turn_began_{};
   std::vector<StepEntry> entries_;
   std::vector<StepEntry*> prompts_;  // scratch
   std::vector<SequenceRows> rows_;   // scratch

@@ -23,7 +23,7 @@ struct StepBatchTest : testing::Test {
   }
   // Rows by sequence, as planned; those that take no part are left out.
   std::vector<std::pair<SeqId, int>> Plan() {
-    step.ShareRows(pool.sequences());
+    step.ShareRows(pool.sequences(), {});
     std::vector<std::pair<SeqId, int>> rows;
     for (const StepEntry& entry : step.entries()) rows.emplace_back(entry.sequence->id, entry.rows);
     return rows;
@@ -134,7 +134,7 @@ TEST(StepBatchOfRunningStatesTest, TheTailOfALongPromptIsAStepOfItsOwn) {
     PendingRequest pending = Pending(Request(std::string(length, 'p')));
     pool.Begin(pending, {});
     StepBatch step(engine, kSlice);
-    step.ShareRows(pool.sequences());
+    step.ShareRows(pool.sequences(), {});
     return step.entries()[0].rows;
   };
   EXPECT_EQ(rows(true, 300), 268) << "the state before the tail can be remembered";

@@ -14,7 +14,7 @@ struct VerifierTest : testing::Test {
   StepEntry& Verify(const std::string& draft, GenerationRequest request = Request("prompt")) {
     PendingRequest pending = Pending(std::move(request));
     sequence = pool.Begin(pending, {});
-    step.ShareRows(pool.sequences());
+    step.ShareRows(pool.sequences(), {});
     for (const char c : draft) drafted.push_back({c == '$' ? FakeTokenizer::kEos : static_cast<Token>(c), 0.5f});
     StepEntry& entry = step.entries()[0];
     entry.draft = drafted;

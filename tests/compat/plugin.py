@@ -45,6 +45,10 @@ def model_for(name: str, made: Path) -> str:
     return str(stand_ins.DEFAULT if "MOE" in name else stand_ins.DRAFT)
 
 
+def download_stand_in(url: str, output_file_path: str | None = None) -> str:
+    return str(stand_ins.adapter_of_default() if "shakespeare" in url else stand_ins.DRAFT)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def stand_in_models(tmp_path_factory):
     import utils
@@ -73,7 +77,7 @@ def pytest_configure(config):
     import utils
 
     utils.ServerPreset.load_all = staticmethod(lambda: None)
-    utils.download_file = lambda url, output_file_path=None: str(stand_ins.DRAFT)
+    utils.download_file = download_stand_in
     match = utils.match_regex
     utils.match_regex = lambda regex, text: regex is ANYTHING or regex in SAYINGS or match(regex, text)
 

@@ -1,7 +1,10 @@
 """The models that stand in for those that llama.cpp's tests fetch from a hub. Some tests need what the in-repo models do not
 have: such models are made here, the same bytes each time."""
 
+import functools
 import os
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -12,8 +15,17 @@ MODELS = Path(os.environ.get("OUTRIDER_MODELS_DIR") or ROOT / "models").resolve(
 DRAFT = MODELS / "smollm2-draft-16m.gguf"
 DEFAULT = Path(os.environ.get("OUTRIDER_DEFAULT_MODEL") or DRAFT).resolve()
 
+sys.path.append(str(ROOT / "tests/e2e"))
+from adapters import write_adapter  # noqa: E402
+
 # Tokens of SmolLM2 that mark parts of files; a model for infilling has such marks under these names.
 INFILL_MARKS = {"pre": 6, "suf": 7, "mid": 8, "rep": 9, "sep": 10}
+
+
+@functools.cache
+def adapter_of_default() -> Path:
+    """An adapter for the default model, with random values."""
+    return write_adapter(DEFAULT, Path(tempfile.mkdtemp()) / "adapter.gguf", seed=1)
 
 
 def write_with_fields(source: Path, target: Path, more: dict[str, int]) -> None:

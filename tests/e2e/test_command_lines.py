@@ -102,7 +102,8 @@ def test_log_file_and_notes(tmp_path):
 @pytest.mark.parametrize(
     "flags, saying",
     [
-        (("--lora", "x.gguf"), "--lora is refused: .*merge"),
+        (("--lora", "x.gguf"), "x.gguf' does not exist"),
+        (("--lora-scaled", "x.gguf"), "--lora-scaled 'x.gguf' is not FILE:SCALE"),
         (("-ag",), "-ag is refused"),
         (("--context-shift",), "--context-shift is refused: .*larger context"),
         (("--cache-reuse", "256"), "--cache-reuse is refused: .*prefixes"),

@@ -87,6 +87,7 @@ inline const ApiContext& Context() {
   static FakeMediaReader media;
   static const bool remembered = Remember(&responses);
   Require(remembered, "there is something to go on from");
+  static const AdapterList adapters({{"a.gguf", "", "", 1}, {"b.gguf", "", "", 2}}, {1, 0});
   static const ApiContext context{.tokenizer = tokenizer,
                                   .chat = *chat,
                                   .model_name = "fuzz",
@@ -96,7 +97,8 @@ inline const ApiContext& Context() {
                                   .sampling = {},
                                   .max_tokens = -1,
                                   .responses = &responses,
-                                  .media = &media};
+                                  .media = &media,
+                                  .adapters = &adapters};
   return context;
 }
 

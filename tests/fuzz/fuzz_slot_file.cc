@@ -31,10 +31,12 @@ std::string WithRightChecksum(std::string bytes) {
 
 void Check(std::string_view bytes) {
   const uint64_t fingerprint = ReadFingerprint(bytes);
-  const Result<SavedSlot> slot = DecodeSlot(bytes, fingerprint);
+  const SlotFileKey key(fingerprint, {7, 0, 7, 1});
+  const Result<SavedSlot> slot = DecodeSlot(bytes, key);
   if (!slot.ok()) return Require(slot.status().code() == StatusCode::kInvalidArgument, "a bad file is a bad request");
-  Require(EncodeSlot(*slot, fingerprint) == bytes, "an accepted file has one meaning");
-  Require(!DecodeSlot(bytes, fingerprint + 1).ok(), "files of other models are refused");
+  Require(EncodeSlot(*slot, key) == bytes, "an accepted file has one meaning");
+  Require(!DecodeSlot(bytes, {fingerprint + 1, key.adapters}).ok(), "files of other models are refused");
+  Require(slot->adapters.empty() == DecodeSlot(bytes, fingerprint).ok(), "and those with adapters that are not loaded");
 }
 
 }  // namespace

@@ -1,19 +1,17 @@
 #include "engine/llama/head_file.h"
 
 #include <fmt/format.h>
-#include <gguf.h>
 #include <llama.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "base/free_with.h"
+#include "engine/llama/gguf_file.h"
 
 namespace outrider {
 namespace {
@@ -21,71 +19,8 @@ namespace {
 // Models whose heads we have tried. libllama has more, with requirements of their own that it checks by aborting.
 constexpr std::array<std::string_view, 4> kMtpArchitectures = {"hy_v3", "qwen35", "qwen35moe", "qwen3next"};
 
-// The metadata of a GGUF file and the shapes of its tensors.
-class Gguf {
- public:
-  explicit Gguf(const std::string& path) {
-    std::array<char, 4> magic{};
-    if (!std::ifstream(path, std::ios::binary).read(magic.data(), magic.size())) return;
-    if (std::string_view(magic.data(), magic.size()) != "GGUF") return;
-    ggml_context* tensors = nullptr;
-    file_.reset(gguf_init_from_file(path.c_str(), {true, &tensors}));
-    tensors_.reset(tensors);
-  }
-
-  bool ok() const { return file_ != nullptr && tensors_ != nullptr; }
-
-  std::string Text(const char* key) const {
-    const int64_t at = gguf_find_key(file_.get(), key);
-    return at >= 0 && gguf_get_kv_type(file_.get(), at) == GGUF_TYPE_STRING ? gguf_get_val_str(file_.get(), at) : "";
-  }
-
-  std::optional<int64_t> Number(const std::string& key) const {
-    const int64_t at = gguf_find_key(file_.get(), key.c_str());
-    if (at < 0) return std::nullopt;
-    switch (gguf_get_kv_type(file_.get(), at)) {
-      case GGUF_TYPE_UINT32:
-        return gguf_get_val_u32(file_.get(), at);
-      case GGUF_TYPE_INT32:
-        return gguf_get_val_i32(file_.get(), at);
-      case GGUF_TYPE_UINT16:
-        return gguf_get_val_u16(file_.get(), at);
-      default:
-        return std::nullopt;
-    }
-  }
-
-  // Empty if it is not an array of such numbers.
-  std::vector<int64_t> Numbers(const char* key) const {
-    const int64_t at = gguf_find_key(file_.get(), key);
-    if (at < 0 || gguf_get_kv_type(file_.get(), at) != GGUF_TYPE_ARRAY) return {};
-    const gguf_type type = gguf_get_arr_type(file_.get(), at);
-    if (type != GGUF_TYPE_UINT32 && type != GGUF_TYPE_INT32) return {};
-    const auto* values = static_cast<const int32_t*>(gguf_get_arr_data(file_.get(), at));
-    return {values, values + gguf_get_arr_n(file_.get(), at)};
-  }
-
-  int64_t ArraySize(const char* key) const {
-    const int64_t at = gguf_find_key(file_.get(), key);
-    const bool array = at >= 0 && gguf_get_kv_type(file_.get(), at) == GGUF_TYPE_ARRAY;
-    return array ? static_cast<int64_t>(gguf_get_arr_n(file_.get(), at)) : 0;
-  }
-
-  // Null if there is none.
-  const ggml_tensor* Tensor(const std::string& name) const { return ggml_get_tensor(tensors_.get(), name.c_str()); }
-
-  size_t OffsetInFile(const std::string& tensor) const {
-    const int64_t at = gguf_find_tensor(file_.get(), tensor.c_str());
-    return gguf_get_data_offset(file_.get()) + gguf_get_tensor_offset(file_.get(), at);
-  }
-
- private:
-  std::unique_ptr<gguf_context, FreeWith<gguf_free>> file_;
-  std::unique_ptr<ggml_context, FreeWith<ggml_free>> tensors_;
-};
-
 // The head's own tokens as tokens of the target: every number must be one of them, for libllama writes there.
-Status CheckOwnVocabulary(const std::string& path, const Gguf& file, int64_t vocabulary_size) {
+Status CheckOwnVocabulary(const std::string& path, const GgufFile& file, int64_t vocabulary_size) {
   const ggml_tensor* ids = file.Tensor("d2t");
   const auto wrong = [&](std::string_view why) {
     return InvalidArgument(fmt::format("EAGLE-3 head '{}': its list of tokens (d2t) {}", path, why));
@@ -109,7 +44,7 @@ Status CheckOwnVocabulary(const std::string& path, const Gguf& file, int64_t voc
 }
 
 // What the head takes from the target must fit: its embeddings of tokens and its output layer.
-Status CheckTensors(const std::string& path, const Gguf& file, int64_t width, const HeadTarget& target) {
+Status CheckTensors(const std::string& path, const GgufFile& file, int64_t width, const HeadTarget& target) {
   const int64_t vocabulary = file.ArraySize("tokenizer.ggml.tokens");
   const ggml_tensor *embeddings = file.Tensor("token_embd.weight"), *output = file.Tensor("output.weight");
   const auto wrong = [&](const std::string& why) {
@@ -136,7 +71,7 @@ Status CheckTensors(const std::string& path, const Gguf& file, int64_t width, co
 }  // namespace
 
 std::string FileArchitecture(const std::string& path) {
-  const Gguf file(path);
+  const GgufFile file(path);
   return file.ok() ? file.Text("general.architecture") : "";
 }
 
@@ -153,7 +88,7 @@ Status CheckIsNoHead(const std::string& path) {
 }
 
 Status CheckEagle3File(const std::string& path, const HeadTarget& target) {
-  const Gguf file(path);
+  const GgufFile file(path);
   if (!file.ok()) return {};  // libllama cannot load it either, and its reason is better
   const auto wrong = [&](const std::string& why) {
     return InvalidArgument(fmt::format("EAGLE-3 head '{}': {}", path, why));
@@ -189,7 +124,7 @@ Status CheckEagle3File(const std::string& path, const HeadTarget& target) {
 }
 
 bool FileHasMtpHead(const std::string& path) {
-  const Gguf file(path);
+  const GgufFile file(path);
   if (!file.ok()) return false;
   const std::string architecture = file.Text("general.architecture");
   if (std::find(kMtpArchitectures.begin(), kMtpArchitectures.end(), architecture) == kMtpArchitectures.end())
@@ -205,7 +140,7 @@ bool FileHasMtpHead(const std::string& path) {
   if (llama_split_prefix(prefix.data(), prefix.size(), path.c_str(), 0, static_cast<int>(parts)) <= 0) return false;
   for (int part = static_cast<int>(parts) - 1; part >= 0; --part) {  // the last block is in the last part
     llama_split_path(part_path.data(), part_path.size(), prefix.data(), part, static_cast<int>(parts));
-    if (const Gguf each(part_path.data()); each.ok() && each.Tensor(tensor) != nullptr) return true;
+    if (const GgufFile each(part_path.data()); each.ok() && each.Tensor(tensor) != nullptr) return true;
   }
   return false;
 }

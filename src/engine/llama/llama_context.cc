@@ -152,6 +152,7 @@ std::string ExactnessCaveat(const LlamaModel& model, const ContextSettings& sett
 EngineInfo DescribeEngine(const LlamaModel& model, const llama_context* context, const llama_context_params& params) {
   EngineInfo info;
   info.n_vocab = model.tokenizer().vocabulary_size();
+  info.n_adapters = static_cast<int>(model.adapters().size());
   info.n_sequences = static_cast<int>(llama_n_seq_max(context));
   info.sequence_length = static_cast<Pos>(llama_n_ctx_seq(context));
   info.max_batch = static_cast<int>(llama_n_batch(context));

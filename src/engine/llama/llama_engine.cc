@@ -104,6 +104,7 @@ Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
   view.seq_id = sequence_pointers_.data();
   view.logits = wants_logits_.data();
 
+  UseAdapters(batch.adapters());
   memory_.BeforeDecode(batch.rows());
   ErrorLogCapture errors;
   int32_t code = 0;
@@ -128,6 +129,20 @@ Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
   return {};
 }
 
+// Another set makes libllama build its graphs again, so it is only set when it changes. It must be set right before the
+// next decode: libllama tells sets apart by where they lie in memory, and a third one may lie where the first one did.
+void LlamaEngine::UseAdapters(const AdapterSet& adapters) {
+  if (adapters == adapters_) return;
+  std::vector<llama_adapter_lora*> handles;
+  std::vector<float> scales;
+  for (const AdapterScale& adapter : adapters) {
+    handles.push_back(model_->adapters()[static_cast<size_t>(adapter.id)].handle.get());
+    scales.push_back(adapter.scale);
+  }
+  llama_set_adapters_lora(context_.get(), handles.data(), handles.size(), scales.data());
+  adapters_ = adapters;
+}
+
 // libllama returns hidden states in the order in which it computes rows; only logits are put back into the order of the
 // batch. So if the two orders differ, each part is decoded by a call of its own. The parts and their order stay the
 // same.
@@ -146,6 +161,7 @@ Status LlamaEngine::DecodeWithHidden(const Batch& batch) {
   for (size_t i = 1; i < step.size(); ++i) first_row[i] = first_row[i - 1] + step[i - 1].rows;
   for (const StepSplit::Part& part : parts) {
     Batch rows;
+    rows.Clear(batch.adapters());
     std::vector<int> rows_of_batch;
     step_.clear();
     for (const StepSplit::Slice& slice : part) {

@@ -53,6 +53,7 @@ class LlamaEngine : public Engine {
 
  private:
   LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, bool fills_gaps);
+  void UseAdapters(const AdapterSet& adapters);
   void AttachThreads(const ggml_threadpool_params& params, ggml_threadpool_params params_batch,
                      const LlamaEngine* partner);
   Status DecodeRows(const Batch& batch, int batch_rows);
@@ -77,6 +78,8 @@ class LlamaEngine : public Engine {
   mutable StepSplit split_;
   mutable std::vector<SeqId> filled_;  // idle sequences that get a row in the step
   mutable std::vector<SequenceRows> with_gaps_;
+
+  AdapterSet adapters_;  // which the context applies now
 
   // Of the last batch.
   std::vector<SequenceRows> step_;

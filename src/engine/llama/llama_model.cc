@@ -12,10 +12,12 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/llama/adapter_file.h"
 #include "engine/llama/backend.h"
 #include "engine/llama/canonical.h"
 #include "engine/llama/head_file.h"
 #include "engine/llama/load_params.h"
+#include "engine/llama/width_probe.h"
 #include "kernels/attention_op.h"
 #include "kernels/device_kernels.h"
 #include "kernels/plugin.h"
@@ -61,22 +63,9 @@ Status ExplainLoadFailure(const std::string& path, const std::string& errors) {
   return InvalidArgument(fmt::format("model '{}' cannot be loaded: {}", path, last));
 }
 
-// A hash of the file's size and 256 samples of it: cheap for a file of any size, and enough, because other weights
-// differ in every sample. Options that change what the model computes count too.
+// Options that change what the model computes count too.
 uint64_t Fingerprint(const ModelOptions& options) {
-  const std::string& path = options.path;
-  constexpr uint64_t kSamples = 256, kSampleBytes = 1024;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const auto size = static_cast<uint64_t>(file.tellg());
-  Fnv1a hash;
-  hash.AddValue(size);
-  std::vector<char> sample(kSampleBytes);
-  for (uint64_t i = 0; i < kSamples; ++i) {
-    file.seekg(static_cast<std::streamoff>(size / kSamples * i));
-    file.read(sample.data(), static_cast<std::streamsize>(sample.size()));
-    hash.Add({sample.data(), static_cast<size_t>(file.gcount())});
-    file.clear();
-  }
+  Fnv1a hash = HashFileSamples(options.path);
   // The same file with other metadata is another model.
   for (const std::string& text : options.kv_overrides) hash.Add(text);
   if (const RopeOptions& r = options.rope; r != RopeOptions()) {
@@ -179,7 +168,22 @@ Result<std::shared_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& options
     return Unsupported(
         fmt::format("model '{}' is an encoder; outrider serves models that generate text", options.path));
   }
+  if (Status status = loaded->LoadAdapters(options); !status.ok()) return status;
   return loaded;
+}
+
+// Adapters must be loaded before contexts are made: these are sized for the graphs with all of them.
+Status LlamaModel::LoadAdapters(const ModelOptions& options) {
+  if (options.adapters.empty()) return {};
+  const AdapterTarget target{Architecture(), WeightShapes(options.path), WeightsOfType(options.path, GGML_TYPE_NVFP4)};
+  const bool ours = options.kernels != Kernels::kGgml && !on_device() && !kernels::InstructionSet().empty();
+  for (const std::string& path : options.adapters) {
+    auto adapter = LoadAdapter(handle(), path, target, OtherDevice(options), ours);
+    if (!adapter.ok()) return adapter.status();
+    if (exactness_caveat_.empty()) exactness_caveat_ = adapter->caveat;
+    adapters_.push_back(std::move(*adapter));
+  }
+  return {};
 }
 
 std::string FormatParameterCount(uint64_t parameters) {

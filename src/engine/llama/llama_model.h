@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "engine/llama/canonical.h"
+#include "engine/llama/llama_adapter.h"
 #include "engine/llama/llama_tokenizer.h"
 #include "engine/model_options.h"
 #include "kernels/plugin.h"
@@ -52,6 +53,8 @@ class LlamaModel {
   // Who computes the attention of every layer, if its memory lies where the layer does.
   Attention attention() const;
 
+  const std::vector<LlamaAdapter>& adapters() const { return adapters_; }  // in the order of the options
+
   bool has_head() const { return has_head_; }  // for multi-token prediction, loaded with the model
 
   std::string Architecture() const;  // "llama"; "" if the file does not say
@@ -80,6 +83,7 @@ class LlamaModel {
         kernels_(std::move(kernels)),
         attention_(std::move(attention)) {}
 
+  Status LoadAdapters(const ModelOptions& options);
   std::vector<int> HeadSizes() const;  // all that the file names, and the usual one
 
   struct Free {
@@ -94,6 +98,7 @@ class LlamaModel {
   bool has_head_ = false;
   std::string kernels_;
   std::unique_ptr<kernels::AttentionHold> attention_;
+  std::vector<LlamaAdapter> adapters_;  // freed before the model
 };
 
 }  // namespace outrider

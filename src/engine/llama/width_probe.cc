@@ -219,6 +219,27 @@ std::vector<WeightType> WeightTypes(const std::string& path) {
   return types;
 }
 
+std::map<std::string, std::array<int64_t, 4>> WeightShapes(const std::string& path) {
+  std::map<std::string, std::array<int64_t, 4>> shapes;
+  ForEachPart(path, [&](const std::string&, const gguf_context* file, ggml_context* tensors) {
+    for (int64_t i = 0; i < gguf_get_n_tensors(file); ++i) {
+      const ggml_tensor* tensor = ggml_get_tensor(tensors, gguf_get_tensor_name(file, i));
+      shapes[ggml_get_name(tensor)] = {tensor->ne[0], tensor->ne[1], tensor->ne[2], tensor->ne[3]};
+    }
+  });
+  return shapes;
+}
+
+std::set<std::string> WeightsOfType(const std::string& path, ggml_type type) {
+  std::set<std::string> names;
+  ForEachPart(path, [&](const std::string&, const gguf_context* file, ggml_context*) {
+    for (int64_t i = 0; i < gguf_get_n_tensors(file); ++i) {
+      if (gguf_get_tensor_type(file, i) == type) names.insert(gguf_get_tensor_name(file, i));
+    }
+  });
+  return names;
+}
+
 uint64_t FileBytes(const std::string& path) {
   uint64_t bytes = 0;
   ForEachPart(path, [&](const std::string& part, const gguf_context*, ggml_context*) {

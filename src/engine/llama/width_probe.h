@@ -9,8 +9,11 @@
 #include <ggml-backend.h>
 #include <ggml.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +49,11 @@ struct WeightType {
 // Types of those weights of a GGUF file that enter matrix products; all parts of a split model are read. Empty if the
 // file cannot be read.
 std::vector<WeightType> WeightTypes(const std::string& path);
+
+// Shapes of all weights of a GGUF file by their names; all parts of a split model are read.
+std::map<std::string, std::array<int64_t, 4>> WeightShapes(const std::string& path);
+
+std::set<std::string> WeightsOfType(const std::string& path, ggml_type type);  // names, likewise
 
 uint64_t FileBytes(const std::string& path);  // of all parts of a model; a part that cannot be read counts 0
 
