@@ -20,6 +20,7 @@ foreach(unused LLAMA_BUILD_TESTS LLAMA_BUILD_EXAMPLES LLAMA_BUILD_APP LLAMA_BUIL
         LLAMA_TOOLS_INSTALL)
   set(${unused} OFF CACHE BOOL "" FORCE)
 endforeach()
+set(MTMD_VIDEO OFF CACHE BOOL "" FORCE)  # it would run ffmpeg on what clients send
 set(LLAMA_OPENSSL ON CACHE BOOL "" FORCE)  # downloads over https
 set(GGML_CCACHE OFF CACHE BOOL "" FORCE)  # compiler.cmake has set the launcher
 # ggml's own thread pools instead of OpenMP: one per engine, by our choice. libgomp keeps a team for every thread that ever computed,

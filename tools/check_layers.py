@@ -33,7 +33,7 @@ def read_table(text: str) -> Tuple[Dict[str, Set[str]], Dict[str, Set[str]]]:
 
 # Tests of any room may stand on these: fakes instead of a real engine, how libllama splits a batch, and the draw that
 # verification is proved with.
-TEST_HEADERS = {"engine/fake_engine.h", "engine/fake_tokenizer.h", "engine/step_split.h", "sampling/fake_filters.h", "sampling/gumbel.h"}
+TEST_HEADERS = {"engine/fake_engine.h", "engine/fake_media.h", "engine/fake_tokenizer.h", "engine/step_split.h", "sampling/fake_filters.h", "sampling/gumbel.h"}
 
 # Libraries that only some rooms may know: name in the table, and the headers as a pattern.
 COMMON_HEADERS = (
@@ -42,6 +42,8 @@ COMMON_HEADERS = (
 )
 LIBRARIES = {
     "libllama": r"llama[a-z-]*\.h",
+    "libmtmd": r"(mtmd[a-z-]*|clip[a-z-]*)\.h",
+    "stb": r"stb/.*",
     "ggml": r"(ggml[a-z-]*|gguf)\.h",
     "llama-common": rf"({COMMON_HEADERS.replace(' ', '|')})\.(h|hpp)|(jinja|parsers|common)/.*",
     "cpp-httplib": r"(cpp-httplib/)?httplib\.h",

@@ -1,5 +1,6 @@
 #include "api/chat_input.h"
 
+#include "api/attachments.h"
 #include "api/fields.h"
 #include "api/output_format.h"
 #include "api/turn_input.h"
@@ -80,6 +81,7 @@ Result<ChatInput> ReadChatInput(const Json& body) {
   fields.Object("chat_template_kwargs", &input.template_arguments);
   fields.String("reasoning_effort", &effort);
   if (!fields.status().ok()) return fields.status();
+  if (const Status status = AttachParts(&input.messages, &input.attachments); !status.ok()) return status;
   if (const Status status = ReadContinuation(body, &input); !status.ok()) return status;
   SetReasoningEffort(effort, &input);
   if (const Status status = ReadToolChoice(fields.At("tool_choice"), &input, &only_tool); !status.ok()) return status;

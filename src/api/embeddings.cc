@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/base64.h"
 #include "api/fields.h"
 #include "api/token_list.h"
 #include "base/request_budget.h"
@@ -16,19 +17,6 @@ namespace outrider {
 namespace {
 
 constexpr size_t kMaxInputs = 2048;  // OpenAI's limit
-
-std::string Base64(std::span<const uint8_t> bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t given = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < given ? bytes[i + k] : 0u);
-    for (size_t k = 0; k < 4; ++k) text += k <= given ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
 
 // Little-endian float32, whatever the machine.
 std::vector<uint8_t> FloatBytes(std::span<const float> values) {
@@ -156,7 +144,7 @@ Result<EmbeddingRequest> ParseEmbeddings(const Json& body, const ApiContext& con
       if (dimensions > 0) vector = Shorten(std::move(vector), dimensions);
       data.push_back({{"object", "embedding"},
                       {"index", data.size()},
-                      {"embedding", base64 ? Json(Base64(FloatBytes(vector))) : Json(vector)}});
+                      {"embedding", base64 ? Json(EncodeBase64(FloatBytes(vector))) : Json(vector)}});
     }
     return Json{{"object", "list"},
                 {"data", std::move(data)},

@@ -2,6 +2,7 @@
 #include "api/info.h"
 
 #include "api/answer_fields.h"
+#include "api/attachments.h"
 
 namespace outrider {
 namespace {
@@ -12,6 +13,16 @@ std::string SpecialText(Token token, const Tokenizer& tokenizer) {
 
 SlotStatus OnlyWhetherBusy(const SlotStatus& slot) {
   return {.id = slot.id, .busy = slot.busy, .tokens_left = -1};
+}
+
+bool Reads(const ApiContext& context, MediaKind kind) {
+  return context.media != nullptr && context.media->Reads(kind);
+}
+
+Json Capabilities(const ApiContext& context) {
+  Json capabilities = Json::array({"completion"});
+  if (context.media != nullptr) capabilities.push_back("multimodal");
+  return capabilities;
 }
 
 }  // namespace
@@ -39,7 +50,7 @@ Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
                  {"type", "model"},
                  {"description", info.model_description},
                  {"tags", Json::array({""})},
-                 {"capabilities", Json::array({"completion"})},
+                 {"capabilities", Capabilities(context)},
                  {"parameters", ""},
                  {"details",
                   {{"parent_model", ""},
@@ -52,30 +63,33 @@ Json ModelsJson(const ApiContext& context, const ServerInfo& info) {
 }
 
 Json PropsJson(const ApiContext& context, const ServerInfo& info) {
-  return {{"default_generation_settings",
-           {{"n_ctx", context.sequence_length}, {"params", SettingsJson(context.sampling, context.max_tokens)}}},
-          {"total_slots", context.n_slots},
-          {"model_alias", context.model_name},
-          {"model_path", info.model_path},
-          {"model_ftype", info.quantisation},
-          {"modalities", {{"vision", false}, {"video", false}, {"audio", false}}},
-          {"chat_template_caps", context.chat.abilities()},
-          {"endpoint_slots", info.slots},
-          {"endpoint_props", false},  // POST /props
-          {"endpoint_metrics", true},
-          {"ui", info.page},
-          {"is_sleeping", false},
-          {"cors_proxy_enabled", false},
-          {"chat_template", context.chat.source()},
-          {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
-          {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
-          {"build_info", info.build},
-          {"drafters", context.drafters},
-          {"lora_adapters", context.adapters == nullptr ? Json::array() : context.adapters->Describe()},
-          {"kernels", info.kernels},
-          {"rollback", info.rollback},
-          {"exactness",
-           {{"holds", info.exactness.empty()}, {"reason", info.exactness}, {"rests_on", info.exactness_rests_on}}}};
+  return {
+      {"default_generation_settings",
+       {{"n_ctx", context.sequence_length}, {"params", SettingsJson(context.sampling, context.max_tokens)}}},
+      {"total_slots", context.n_slots},
+      {"model_alias", context.model_name},
+      {"model_path", info.model_path},
+      {"model_ftype", info.quantisation},
+      {"modalities",
+       {{"vision", Reads(context, MediaKind::kImage)}, {"video", false}, {"audio", Reads(context, MediaKind::kAudio)}}},
+      {"media_marker", kPublicMarker},
+      {"chat_template_caps", context.chat.abilities()},
+      {"endpoint_slots", info.slots},
+      {"endpoint_props", false},  // POST /props
+      {"endpoint_metrics", true},
+      {"ui", info.page},
+      {"is_sleeping", false},
+      {"cors_proxy_enabled", false},
+      {"chat_template", context.chat.source()},
+      {"bos_token", SpecialText(context.tokenizer.bos(), context.tokenizer)},
+      {"eos_token", SpecialText(context.tokenizer.eos(), context.tokenizer)},
+      {"build_info", info.build},
+      {"drafters", context.drafters},
+      {"lora_adapters", context.adapters == nullptr ? Json::array() : context.adapters->Describe()},
+      {"kernels", info.kernels},
+      {"rollback", info.rollback},
+      {"exactness",
+       {{"holds", info.exactness.empty()}, {"reason", info.exactness}, {"rests_on", info.exactness_rests_on}}}};
 }
 
 Json SlotsJson(const std::vector<SlotStatus>& slots, const Viewer& viewer, const ApiContext& context) {

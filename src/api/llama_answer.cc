@@ -68,7 +68,8 @@ LlamaAnswer::LlamaAnswer(const LlamaAnswerOptions& options, const GenerationRequ
     : index_(options.index),
       tokenizer_(context.tokenizer),
       model_(context.model_name),
-      prompt_(request.prompt),
+      prompt_(TextTokens(request.prompt, request.media)),
+      prompt_tokens_(request.prompt.size()),
       settings_(RequestSettings(options, request, context)) {}
 
 void LlamaAnswer::Observe(const Chunk& chunk) {
@@ -87,14 +88,14 @@ Json LlamaAnswer::Last(const std::string& content, const std::vector<GeneratedTo
           {"stop", true},
           {"model", model_},
           {"tokens_predicted", timings.generated_tokens},
-          {"tokens_evaluated", prompt_.size()},
+          {"tokens_evaluated", prompt_tokens_},
           {"generation_settings", settings_},
           {"prompt", prompt_text},
           {"has_new_line", has_new_line_},
           {"truncated", completion_.truncated},
           {"stop_type", StopType(completion_.reason)},
           {"stopping_word", completion_.stop_string},
-          {"tokens_cached", prompt_.size() + static_cast<size_t>(timings.generated_tokens)},
+          {"tokens_cached", prompt_tokens_ + static_cast<size_t>(timings.generated_tokens)},
           {"timings", TimingsJson(completion_)}};
 }
 

@@ -29,14 +29,15 @@ class LlamaAnswer {
   // After the last chunk. `tokens`: those that are to be listed.
   Json Last(const std::string& content, const std::vector<GeneratedToken>& tokens) const;
 
-  size_t prompt_tokens() const { return prompt_.size(); }
+  size_t prompt_tokens() const { return prompt_tokens_; }
   const Completion& completion() const { return completion_; }
 
  private:
   const int index_;
   const Tokenizer& tokenizer_;
   const std::string model_;
-  const std::vector<Token> prompt_;
+  const std::vector<Token> prompt_;  // its text
+  const size_t prompt_tokens_;       // pictures included
   const Json settings_;
   bool has_new_line_ = false;
   Completion completion_;

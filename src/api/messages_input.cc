@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "api/attachments.h"
 #include "api/fields.h"
 #include "api/turn_input.h"
 #include "chat/check.h"
@@ -24,12 +25,32 @@ Status ReadToolUse(const Json& block, const std::string& field, ChatInput* input
   return {};
 }
 
+// {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": …}}
+Result<std::string> ReadImageBlock(const Json& block, const std::string& type, const std::string& field,
+                                   ChatInput* input) {
+  if (type != "image") return std::string();
+  const std::string source_field = field + ".source";
+  std::string source_type;
+  const Json& source = FieldReader(block).At("source");
+  if (Status status = ReadBlockType(source, source_field, &source_type); !status.ok()) return status;
+  if (source_type == "base64") {
+    return Attach(ReadBase64(FieldReader(source).At("data"), source_field + ".data"), MediaKind::kImage,
+                  source_field + ".data", &input->attachments);
+  }
+  if (source_type == "url") {
+    return Attach(ReadDataUrl(FieldReader(source).At("url"), MediaKind::kImage, source_field + ".url"),
+                  MediaKind::kImage, source_field + ".url", &input->attachments);
+  }
+  return InvalidArgument("must be \"base64\": this server keeps no files", source_field + ".type");
+}
+
 Status ReadToolResult(const Json& block, const std::string& field, ChatInput* input) {
   FieldReader reader(block, field + ".");
   std::string id, text;
   ReadRequiredString("tool_use_id", &reader, &id);
   if (!reader.status().ok()) return reader.status();
-  Status status = ReadText(reader.At("content"), field + ".content", {"text"}, TextSeparator("tool"), &text);
+  Status status = ReadTextAndFiles(reader.At("content"), field + ".content", {"text"}, TextSeparator("tool"),
+                                   ReadImageBlock, input, &text);
   if (!status.ok()) return status;
   AddToolResult(id, text, input);
   return {};
@@ -59,8 +80,10 @@ Status ReadBlock(const std::string& role, const Json& block, const std::string& 
   }
   if (assistant && type == "redacted_thinking") return {};  // nobody but Anthropic can read it
   if (assistant && type == "thinking") return ReadThinkingBlock(block, field, input);
-  texts->emplace_back();
-  return ReadTextBlock(block, field, {"text"}, &texts->back());
+  Result<std::string> marker = ReadImageBlock(block, type, field, input);
+  if (!marker.ok()) return marker.status();
+  texts->push_back(std::move(*marker));
+  return texts->back().empty() ? ReadTextBlock(block, field, {"text"}, &texts->back()) : Status();
 }
 
 // The text of a message comes after its tool results, which must follow the calls they answer.

@@ -1,5 +1,5 @@
 // Anthropic's conversation (system, messages, tools, tool_choice, output_config) as a ChatInput. Thinking blocks of
-// earlier turns become reasoning_content, which templates show or leave out. Images and documents are refused.
+// earlier turns become reasoning_content, which templates show or leave out. Documents are refused.
 #pragma once
 
 #include "base/json.h"

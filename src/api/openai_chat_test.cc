@@ -231,7 +231,7 @@ TEST(OpenAiChatTest, BadInputIsRefusedByName) {
        {R"({"messages": []})", "messages"},
        {R"({"messages": "hi"})", "messages"},
        {R"({"messages": [{"role": "wizard", "content": "x"}]})", "messages[0].role"},
-       {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "messages[0].content[0].type"},
+       {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "messages[0].content[0].image_url"},
        {R"({"messages": [{"role": "user", "content": ")" + std::string(5000, 'x') + R"("}]})", "messages"},
        {"{" + hi + R"(, "stream": 1})", "stream"},
        {"{" + hi + R"(, "stream_options": []})", "stream_options"},

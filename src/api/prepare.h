@@ -27,6 +27,11 @@ Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiC
 // The same for endpoints that make a single prompt themselves: does not look at "prompt".
 Status PrepareFormat(const Json& body, const ApiContext& context, GenerationRequest* request);
 
+// Fills prompt and media with a text and the files whose markers it has; checks that they fit the context. Nothing is
+// computed yet.
+Status PreparePrompt(const std::string& text, bool add_bos, const std::vector<Attachment>& attachments,
+                     const ApiContext& context, const char* field, GenerationRequest* request);
+
 // kContextExceeded if a text of `bytes` behind `tokens` cannot fit, which is known before it is tokenised.
 Status CheckTextFits(size_t tokens, size_t bytes, const ApiContext& context, const char* field);
 

@@ -96,9 +96,9 @@ Result<std::shared_ptr<const ChatParser>> PrepareChat(const ChatInput& input, co
   Result<ChatPrompt> prompt = context.chat.Apply(input);
   if (!prompt.ok()) return prompt.status();
   const Tokenizer& tokenizer = context.tokenizer;
-  if (const Status status = CheckTextFits(0, prompt->text.size(), context, "messages"); !status.ok()) return status;
-  request->prompt = tokenizer.Tokenize(prompt->text, !BeginsWithBos(prompt->text, tokenizer), SpecialTokens::kParse);
-  if (const Status status = CheckPromptFits(request->prompt.size(), context, "messages"); !status.ok()) return status;
+  const Status prepared = PreparePrompt(prompt->text, !BeginsWithBos(prompt->text, tokenizer), input.attachments,
+                                        context, "messages", request);
+  if (!prepared.ok()) return prepared;
   // Without a format of its own a request has the server's, if there is one.
   if (!prompt->grammar.empty()) request->sampling.grammar = MakeGrammar(*prompt, tokenizer);
   request->sampling.reasoning = LimitReasoning(input, *prompt, tokenizer);

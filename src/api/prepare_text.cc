@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/attachments.h"
 #include "api/choices.h"
 #include "api/fields.h"
 #include "api/generation_fields.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr const char* kField = "prompt";
 
-// One prompt as an object, as llama.cpp has it for text with images. Text alone works for every model.
+// One prompt as an object, as llama.cpp has it for text with pictures, which are at the public markers.
 constexpr const char* kText = "prompt_string";
 constexpr const char* kMedia = "multimodal_data";
 
@@ -47,17 +48,50 @@ Result<std::vector<Token>> ReadItems(const Json& items, const ApiContext& contex
   return tokens;
 }
 
-Result<std::vector<Token>> ReadPrompt(const Json& prompt, const ApiContext& context) {
-  if (!IsPrompt(prompt)) return InvalidArgument("must be a string or a list of token ids", kField);
-  if (prompt.is_array()) return ReadItems(prompt, context);
-  if (prompt.is_string()) return ReadItems(Json::array({prompt}), context);
+// Puts a marker of ours in the place of each public one, and attaches the file that belongs there. A picture is sent as
+// plain base64; llama.cpp's clients have no other way to say what it is.
+Status AttachMedia(const Json& files, std::string* text, std::vector<Attachment>* attachments) {
+  const std::string field = fmt::format("{}.{}", kField, kMedia);
+  size_t at = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    at = text->find(kPublicMarker, at);
+    if (at == text->npos) {
+      return InvalidArgument(
+          fmt::format("has {} files, but the text has {} markers {}", files.size(), i, kPublicMarker), field);
+    }
+    const std::string place = fmt::format("{}[{}]", field, i);
+    const Result<std::string> marker = Attach(ReadBase64(files[i], place), MediaKind::kImage, place, attachments);
+    if (!marker.ok()) return marker.status();
+    text->replace(at, kPublicMarker.size(), *marker);
+    at += marker->size();
+  }
+  if (text->find(kPublicMarker, at) == text->npos) return {};
+  return InvalidArgument(fmt::format("has {} files, but the text has more markers {}", files.size(), kPublicMarker),
+                         field);
+}
+
+Status ReadPromptObject(const Json& prompt, const ApiContext& context, GenerationRequest* request) {
   FieldReader fields(prompt, fmt::format("{}.", kField));
   std::string text;
+  Json files = Json::array();
   if (!fields.Has(kText)) fields.Fail(kText, "is required");
   fields.String(kText, &text);
-  if (!fields.At(kMedia).empty()) fields.Fail(kMedia, "is not supported: this model takes text only");
+  fields.Array(kMedia, &files);
   if (!fields.status().ok()) return fields.status();
-  return ReadItems(Json::array({text}), context);
+  std::vector<Attachment> attachments;
+  if (!files.empty()) {
+    if (const Status status = AttachMedia(files, &text, &attachments); !status.ok()) return status;
+  }
+  return PreparePrompt(text, /*add_bos=*/true, attachments, context, kField, request);
+}
+
+Status ReadPrompt(const Json& prompt, const ApiContext& context, GenerationRequest* request) {
+  if (!IsPrompt(prompt)) return InvalidArgument("must be a string or a list of token ids", kField);
+  if (prompt.is_object()) return ReadPromptObject(prompt, context, request);
+  Result<std::vector<Token>> tokens = ReadItems(prompt.is_array() ? prompt : Json::array({prompt}), context);
+  if (!tokens.ok()) return tokens.status();
+  request->prompt = std::move(*tokens);
+  return CheckPromptFits(request->prompt.size(), context, kField);
 }
 
 // A list of strings, lists and objects is a list of prompts: [[1, 2], "text"]; one with token ids is a prompt.
@@ -87,11 +121,9 @@ Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiC
   }
   std::vector<GenerationRequest> requests;
   for (size_t i = 0; i < count; ++i) {
-    Result<std::vector<Token>> tokens = ReadPrompt(several ? prompt[i] : prompt, context);
-    if (!tokens.ok()) return tokens.status();
-    if (const Status status = CheckPromptFits(tokens->size(), context, kField); !status.ok()) return status;
     requests.push_back(request);
-    requests.back().prompt = std::move(*tokens);
+    const Status status = ReadPrompt(several ? prompt[i] : prompt, context, &requests.back());
+    if (!status.ok()) return status;
   }
   return requests;
 }

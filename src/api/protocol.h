@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "chat/chat_template.h"
+#include "engine/media.h"
 #include "engine/tokenizer.h"
 #include "scheduler/generation.h"
 
@@ -49,6 +50,7 @@ struct ApiContext {
   int batch = 2048;                     // rows that the engine decodes at once; what /infill fills from one file
   bool suffix_first = false;            // /infill: the suffix comes before the prefix
   ResponseMemory* responses = nullptr;  // thread-safe; null = responses are not remembered
+  MediaReader* media = nullptr;         // reads pictures and sounds; null = the model takes text only
   std::string rank_template = {};       // /rerank: text with {query} and {document}; "" = the two, one after the other
   const AdapterList* adapters = nullptr;  // null = none
 };

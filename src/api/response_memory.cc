@@ -35,7 +35,8 @@ ResponseMemory::Responses::Place ResponseMemory::Search(const std::string& owner
 
 void ResponseMemory::Keep(const std::string& owner, RememberedResponse remembered) {
   // What the texts of both take; their trees take a few times as much.
-  const uint64_t bytes = DumpJson(remembered.conversation).size() + DumpJson(remembered.response).size();
+  uint64_t bytes = DumpJson(remembered.conversation).size() + DumpJson(remembered.response).size();
+  for (const Attachment& file : remembered.attachments) bytes += file.bytes->size();
   const std::lock_guard lock(mutex_);
   responses_.Add(owner, std::move(remembered), bytes);
 }

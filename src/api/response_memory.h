@@ -8,16 +8,19 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/fair_cache.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "chat/chat_template.h"
 
 namespace outrider {
 
 struct RememberedResponse {
   Json conversation;  // messages (ChatInput), without instructions: they hold for one response only
   Json response;      // as it was answered
+  std::vector<Attachment> attachments = {};  // files of the conversation
 };
 
 class ResponseMemory {

@@ -209,14 +209,16 @@ Json UnfinishedResponse(const Json& settings, const FieldReader& reader, const A
 }
 
 // Remembers the conversation with the answer at its end.
-RememberAnswer RememberIn(ResponseMemory* memory, const std::string& owner, const Json& conversation) {
-  return [memory, owner, conversation](const Json& response, const ChatMessage& message) {
+RememberAnswer RememberIn(ResponseMemory* memory, const std::string& owner, const ResponsesInput& input) {
+  return [memory, owner, conversation = input.conversation, attachments = input.chat.attachments](
+             const Json& response, const ChatMessage& message) {
     ChatInput whole;
     whole.messages = conversation;
+    whole.attachments = attachments;
     AddReasoning(message.reasoning, &whole);
     AddTurn("assistant", message.content, &whole);
     for (const ToolCall& call : message.tool_calls) AddToolCall(call, &whole);
-    memory->Keep(owner, {std::move(whole.messages), response});
+    memory->Keep(owner, {std::move(whole.messages), response, std::move(whole.attachments)});
   };
 }
 
@@ -245,7 +247,7 @@ Result<ParsedRequest> ParseResponse(const Json& body, const std::string& owner, 
   request.generation.report_progress = options.stream && options.return_progress;
   request.writer = std::make_unique<ResponsesWriter>(
       *parser, options, context.tokenizer, UnfinishedResponse(input->settings, reader, context, request.generation),
-      input->store ? RememberIn(context.responses, owner, input->conversation) : nullptr);
+      input->store ? RememberIn(context.responses, owner, *input) : nullptr);
   return request;
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "api/attachments.h"
 #include "api/chat_input.h"
 #include "api/fields.h"
 #include "api/response_memory.h"
@@ -39,6 +40,8 @@ Status ReadPreviousResponse(FieldReader* reader, const std::string& owner, const
   Result<RememberedResponse> previous = context.responses->Find(owner, id, kName);
   if (!previous.ok()) return previous.status();
   input->messages = std::move(previous->conversation);
+  input->attachments = std::move(previous->attachments);
+  for (Attachment& file : input->attachments) file.field = kName;
   return {};
 }
 
@@ -56,6 +59,16 @@ void PutInstructionsFirst(const std::string& instructions, ChatInput* input) {
   }
 }
 
+// {"type": "input_image", "image_url": "data:…"}
+Result<std::string> ReadImageItem(const Json& block, const std::string& type, const std::string& field,
+                                  ChatInput* input) {
+  if (type != "input_image") return std::string();
+  const FieldReader reader(block, field + ".");
+  if (reader.Has("file_id")) return InvalidArgument("is not supported: this server keeps no files", field + ".file_id");
+  return Attach(ReadDataUrl(reader.At("image_url"), MediaKind::kImage, field + ".image_url"), MediaKind::kImage,
+                field + ".image_url", &input->attachments);
+}
+
 Status ReadMessageItem(const Json& item, const std::string& field, ChatInput* input) {
   FieldReader reader(item, field + ".");
   std::string role, text;
@@ -66,8 +79,8 @@ Status ReadMessageItem(const Json& item, const std::string& field, ChatInput* in
   if (!reader.Has("content")) reader.Fail("content", "is required");
   if (!reader.status().ok()) return reader.status();
   if (role == "developer") role = "system";  // the name templates know
-  Status status =
-      ReadText(reader.At("content"), field + ".content", {"input_text", "output_text"}, TextSeparator(role), &text);
+  Status status = ReadTextAndFiles(reader.At("content"), field + ".content", {"input_text", "output_text"},
+                                   TextSeparator(role), ReadImageItem, input, &text);
   if (status.ok()) AddTurn(role, text, input);
   return status;
 }
@@ -90,7 +103,8 @@ Status ReadFunctionCallOutput(const Json& item, const std::string& field, ChatIn
   ReadRequiredString("call_id", &reader, &call_id);
   if (!reader.Has("output")) reader.Fail("output", "is required");
   if (!reader.status().ok()) return reader.status();
-  Status status = ReadText(reader.At("output"), field + ".output", {"input_text"}, TextSeparator("tool"), &text);
+  Status status = ReadTextAndFiles(reader.At("output"), field + ".output", {"input_text"}, TextSeparator("tool"),
+                                   ReadImageItem, input, &text);
   if (status.ok()) AddToolResult(call_id, text, input);
   return status;
 }

@@ -16,7 +16,7 @@ struct ResponsesInput {
   ChatInput chat;
   Json settings = Json::object();  // fields of the request that the answer repeats, as they were understood
   bool store = false;              // the response is to be remembered, with
-  Json conversation;               // the messages without the instructions
+  Json conversation;               // the messages without the instructions; their files are those of `chat`
 };
 
 // `owner`: whose request it is.

@@ -1,6 +1,7 @@
 // Text to tokens and back, and conversations to prompts: llama.cpp's /tokenize, /detokenize and /apply-template.
 #include <fmt/format.h>
 
+#include "api/attachments.h"
 #include "api/chat_input.h"
 #include "api/fields.h"
 #include "api/info.h"
@@ -75,7 +76,7 @@ Result<Json> ApplyTemplateJson(const Json& body, const ApiContext& context) {
   if (!input.ok()) return input.status();
   const Result<ChatPrompt> prompt = context.chat.Apply(*input);
   if (!prompt.ok()) return prompt.status();
-  return Json{{"prompt", prompt->text}};
+  return Json{{"prompt", WithPublicMarkers(prompt->text, input->attachments)}};
 }
 
 }  // namespace outrider

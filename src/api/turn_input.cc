@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/attachments.h"
 #include "api/prepare.h"
 
 namespace outrider {
@@ -28,7 +29,7 @@ Status ReadTextBlock(const Json& block, const std::string& field, std::initializ
   std::string type;
   if (Status status = ReadBlockType(block, field, &type); !status.ok()) return status;
   if (std::find(types.begin(), types.end(), type) == types.end()) {
-    return InvalidArgument(fmt::format("is \"{}\", but this model takes text only", type), field + ".type");
+    return InvalidArgument(fmt::format("is \"{}\", which cannot be read here", type), field + ".type");
   }
   const auto text = block.find("text");
   if (text == block.end() || !text->is_string()) return InvalidArgument("must be a string", field + ".text");
@@ -38,6 +39,15 @@ Status ReadTextBlock(const Json& block, const std::string& field, std::initializ
 
 Status ReadText(const Json& value, const std::string& field, std::initializer_list<std::string_view> types,
                 std::string_view separator, std::string* out) {
+  const ReadFileBlock no_files = [](const Json&, const std::string&, const std::string&, ChatInput*) {
+    return Result<std::string>(std::string());
+  };
+  ChatInput nothing;
+  return ReadTextAndFiles(value, field, types, separator, no_files, &nothing, out);
+}
+
+Status ReadTextAndFiles(const Json& value, const std::string& field, std::initializer_list<std::string_view> types,
+                        std::string_view separator, ReadFileBlock read_file, ChatInput* input, std::string* out) {
   out->clear();
   if (value.is_null()) return {};
   if (value.is_string()) {
@@ -46,9 +56,18 @@ Status ReadText(const Json& value, const std::string& field, std::initializer_li
   }
   if (!value.is_array()) return InvalidArgument("must be a string or a list of text blocks", field);
   for (size_t i = 0; i < value.size(); ++i) {
-    std::string text;
-    if (Status status = ReadTextBlock(value[i], ElementField(field, i), types, &text); !status.ok()) return status;
-    if (i > 0) *out += separator;
+    std::string type, text;
+    const std::string place = ElementField(field, i);
+    if (Status status = ReadBlockType(value[i], place, &type); !status.ok()) return status;
+    Result<std::string> marker = read_file(value[i], type, place, input);
+    if (!marker.ok()) return marker.status();
+    const bool is_file = !marker->empty();
+    if (is_file) {
+      text = std::move(*marker);
+    } else if (Status status = ReadTextBlock(value[i], place, types, &text); !status.ok()) {
+      return status;
+    }
+    if (i > 0 && !is_file && !EndsWithFile(*out, input->attachments)) *out += separator;
     *out += text;
   }
   return {};
@@ -64,7 +83,8 @@ void AddTurn(std::string_view role, std::string_view text, ChatInput* input) {
     return;
   }
   auto& content = input->messages.back()["content"].get_ref<std::string&>();
-  if (!content.empty() && !text.empty()) content += TextSeparator(role);
+  const bool beside_file = BeginsWithFile(text, input->attachments) || EndsWithFile(content, input->attachments);
+  if (!content.empty() && !text.empty() && !beside_file) content += TextSeparator(role);
   content += text;
 }
 

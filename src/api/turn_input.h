@@ -36,6 +36,14 @@ Status ReadTextBlock(const Json& block, const std::string& field, std::initializ
 Status ReadText(const Json& value, const std::string& field, std::initializer_list<std::string_view> types,
                 std::string_view separator, std::string* out);
 
+// Reads a block that has a file and adds that to the conversation; its marker comes back, or "" if it is another block.
+using ReadFileBlock = Result<std::string> (*)(const Json& block, const std::string& type, const std::string& field,
+                                              ChatInput* input);
+
+// The same with files.
+Status ReadTextAndFiles(const Json& value, const std::string& field, std::initializer_list<std::string_view> types,
+                        std::string_view separator, ReadFileBlock read_file, ChatInput* input, std::string* out);
+
 // What stands between a role's texts: nothing for the assistant, whose texts are pieces of what it generated.
 std::string_view TextSeparator(std::string_view role);
 

@@ -16,6 +16,16 @@ Status FetchModels(ServeOptions& options) {
     if (!path.ok()) return path.status();
     options.model.path = *path;
   }
+  if (!flags.media_url.empty()) {
+    auto path = DownloadModel({.repo = "",
+                               .file = "",
+                               .url = flags.media_url,
+                               .path = options.media.path,
+                               .token = flags.token,
+                               .offline = flags.offline});
+    if (!path.ok()) return path.status();
+    options.media.path = *path;
+  }
   std::string& draft = options.speculation.draft_model.path;
   if (!flags.draft_repo.empty()) {
     auto path = DownloadModel({.repo = flags.draft_repo,

@@ -86,6 +86,17 @@ void AddChatFlags(Flags& flags, ServeOptions& o) {
 
 }  // namespace
 
+void AddMediaFlags(Flags& flags, MediaOptions& media) {
+  flags.Add("-mm,--mmproj", media.path, "GGUF file of the projector by which the model reads pictures");
+  flags.OnOff("--mmproj-offload", "--no-mmproj-offload", media.offload, "compute pictures on the model's device");
+  flags
+      .Add("--image-min-tokens", media.min_tokens,
+           "least tokens of a picture, for models that read pictures of different sizes; -1 = as the projector says")
+      ->check(CLI::IsMember({-1}) | CLI::PositiveNumber);
+  flags.Add("--image-max-tokens", media.max_tokens, "most tokens of a picture, likewise")
+      ->check(CLI::IsMember({-1}) | CLI::PositiveNumber);
+}
+
 void AddModelFlags(Flags& flags, ServeOptions& o) {
   flags.Group("Model");
   flags.Add("-m,--model", o.model.path, "GGUF file to serve; of a split model, the first part");
@@ -133,6 +144,7 @@ void AddModelFlags(Flags& flags, ServeOptions& o) {
       ->transform(CLI::CheckedTransformer(kernels))
       ->default_str("auto");
   flags.Add("--numa", o.numa, "distribute, isolate or numactl: spread threads over NUMA nodes");
+  AddMediaFlags(flags, o.media);
   AddRopeFlags(flags, o.model.rope);
   AddChatFlags(flags, o);
 }

@@ -28,6 +28,7 @@
 #include "engine/llama/llama_embedder.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/llama_filters.h"
+#include "engine/llama/media_reader.h"
 
 namespace outrider {
 namespace {
@@ -139,6 +140,7 @@ struct LoadedParts {
   std::unique_ptr<AdapterList> adapters;
   std::unique_ptr<ChatTemplate> chat;
   std::unique_ptr<LlamaEmbedder> embedder;  // null without --embeddings
+  std::unique_ptr<LlamaMediaReader> media;  // null without --mmproj
   std::unique_ptr<Speculation> speculation;
 };
 
@@ -162,6 +164,13 @@ Result<LoadedParts> LoadParts(const ServeOptions& options, const RequestDefaults
     auto embedder = LlamaEmbedder::Create(model, options.context, pooling);
     if (!embedder.ok()) return embedder.status();
     parts.embedder = std::move(*embedder);
+  }
+  if (!options.media.path.empty()) {
+    MediaOptions with_threads = options.media;
+    with_threads.threads = options.context.threads_batch > 0 ? options.context.threads_batch : options.context.threads;
+    auto media = LlamaMediaReader::Load(model, with_threads);
+    if (!media.ok()) return media.status();
+    parts.media = std::move(*media);
   }
   parts.adapters = ListAdapters(options, *model, adapters->scales);
   const AdapterSet defaults_of_adapters = parts.adapters->Defaults();
@@ -218,6 +227,7 @@ ApiContext MakeApiContext(const ServeOptions& options, const RequestDefaults& de
   api.reasoning = options.chat.answer;
   api.batch = info.max_batch;
   api.suffix_first = options.suffix_first;
+  api.media = parts.media.get();
   api.rank_template = parts.target->model()->RankTemplate();
   api.adapters = parts.adapters.get();
   return api;
@@ -328,7 +338,7 @@ Status Serve(ServeOptions options) {
   http.max_buffered_bytes = static_cast<size_t>(options.max_buffered_mib * (1 << 20));
   http.max_generations = MaxGenerations(options);
   http.slot_files.max_bytes = static_cast<uint64_t>(options.slot_save_mib * (1 << 20));
-  if (options.request_seconds > 0) http.max_embedding_time = Seconds(options.request_seconds);
+  if (options.request_seconds > 0) http.max_unqueued_time = Seconds(options.request_seconds);
   RaiseFileLimit(http.max_connections);
   if (Status status = RunServer(options, *defaults, http, *parts, signals); !status.ok()) return status;
   LogInfo("stopped");

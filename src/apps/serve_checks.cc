@@ -71,6 +71,9 @@ Status CheckSpeculation(const ServeOptions& options) {
   if (!drafters.ok()) return drafters.status();
   if (options.replica.empty()) return {};
   if (!options.http.slot_files.folder.empty()) return InvalidArgument("--slot-save-path does not work with --replica");
+  if (!options.media.path.empty() || !options.download.media_url.empty()) {
+    return InvalidArgument("--mmproj does not work with --replica");
+  }
   if (Chosen(*drafters, "remote")) return {};
   return InvalidArgument("--replica needs a drafter that goes on while the target verifies: --spec remote:HOST:PORT");
 }

@@ -112,6 +112,7 @@ void AddDownloadFlags(Flags& flags, ServeOptions& o) {
   flags.Add("-hff,--hf-file", o.download.file, "file of --hf-repo, instead of a quantisation");
   flags.Add("-hft,--hf-token", o.download.token, "access token for Hugging Face");
   flags.Add("-mu,--model-url", o.download.url, "address of a GGUF file to download");
+  flags.Add("-mmu,--mmproj-url", o.download.media_url, "address of a projector to download, as for --mmproj");
   flags.Add("-hfd,-hfrd,--hf-repo-draft,--spec-draft-hf", o.download.draft_repo, "as --hf-repo, for the draft model");
   flags.Switch("--offline", o.download.offline, "use what was downloaded before, without asking the network");
   flags.Switch("-cl,--cache-list", o.print.cached_models, "print the models that were downloaded, and end");

@@ -44,6 +44,7 @@ struct DownloadFlags {
   std::string repo;        // user/model[:quant]
   std::string file;        // of the repository; "" = by the quantisation
   std::string url;         // of a file, instead of a repository
+  std::string media_url;   // of a projector
   std::string token;       // for the repositories
   std::string draft_repo;  // of the draft model
   bool offline = false;    // only what is in the cache
@@ -66,6 +67,7 @@ struct PrintFlags {
 
 struct ServeOptions {
   ModelOptions model;
+  MediaOptions media;
   AdapterFlags adapters;
   ContextOptions context;
   SchedulerOptions scheduler;

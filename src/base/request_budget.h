@@ -21,6 +21,7 @@ inline constexpr size_t kMaxLogitBiases = 4096;     // tokens
 // Conversations.
 inline constexpr size_t kMaxMessages = 4096;  // a template takes 0.2 ms for each, and one applies at a time
 inline constexpr size_t kMaxTools = 256;
+inline constexpr size_t kMaxAttachments = 32;  // pictures and sounds; each may become some megabytes of numbers
 
 // Names of fields in an answer.
 inline constexpr size_t kMaxResponseFields = 64;

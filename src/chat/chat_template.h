@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/media_kind.h"
 #include "base/status.h"
 #include "chat/chat_tool.h"
 #include "chat/json_schema.h"
@@ -29,10 +30,19 @@ enum class Continuation {
   kReasoning,  // with its reasoning
 };
 
+// A file that belongs to a conversation, such as a picture.
+struct Attachment {
+  MediaKind kind;
+  std::string marker;                        // what stands for it in a message's text; nothing else has it
+  std::shared_ptr<const std::string> bytes;  // of the file
+  std::string field;                         // its place in the request, for errors
+};
+
 // A conversation in OpenAI's chat-completions shapes. Other protocols translate into it.
 struct ChatInput {
   Json messages = Json::array();  // [{"role", "content", "tool_calls", "tool_call_id", ...}]
-  std::vector<ChatTool> tools;    // which the model may call
+  std::vector<Attachment> attachments;
+  std::vector<ChatTool> tools;  // which the model may call
   ToolChoice tool_choice = ToolChoice::kAuto;
   bool parallel_tool_calls = false;
   std::optional<JsonSchema> json_schema;  // the answer must match it; nothing = free

@@ -48,8 +48,9 @@ Status CheckContentPart(const Json& part, const std::string& path) {
   if (!part.is_object()) return InvalidArgument("must be an object like {\"type\": \"text\", \"text\": \"...\"}", path);
   const Json& type = At(part, "type");
   if (!type.is_string()) return InvalidArgument("must be a string", path + ".type");
-  if (type != "text") {
-    return InvalidArgument(fmt::format("{} is not supported: this model takes text only", DumpJson(type)),
+  // A marker stands for a file (ChatInput::attachments).
+  if (type != "text" && type != "media_marker") {
+    return InvalidArgument(fmt::format("{} is not supported; text, image_url and input_audio are", DumpJson(type)),
                            path + ".type");
   }
   if (!At(part, "text").is_string()) return InvalidArgument("must be a string", path + ".text");

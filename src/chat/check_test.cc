@@ -49,10 +49,10 @@ TEST(CheckTest, BadMessagesNameTheField) {
   }
 }
 
-TEST(CheckTest, ImagesAreRefusedInPlainWords) {
+TEST(CheckTest, PartsThatCannotBeReadAreRefusedInPlainWords) {
   const Status status =
-      ApplyMessages(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])");
-  EXPECT_NE(status.message().find("this model takes text only"), std::string::npos);
+      ApplyMessages(R"([{"role": "user", "content": [{"type": "video_url", "video_url": {"url": "x"}}]}])");
+  EXPECT_NE(status.message().find("text, image_url and input_audio are"), std::string::npos);
 }
 
 TEST(CheckTest, TooManyMessages) {

@@ -1,6 +1,6 @@
-// Batch: the rows of one engine step. A row is one token at one position of one sequence; the logits and hidden states
-// that it asks for can be read after the step. All rows of a step are computed with the same adapters. Reused from step
-// to step so that the loop does not allocate.
+// Batch: the rows of one engine step. A row is one token at one position of one sequence, or the numbers that stand
+// there instead (engine/media.h); the logits and hidden states that it asks for can be read after the step. All rows of
+// a step are computed with the same adapters. Reused from step to step so that the loop does not allocate.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@ struct BatchRow {
   Pos pos;
   SeqId seq;
   bool wants_logits;
-  bool wants_hidden = false;  // only after Engine::ProvideHidden
+  bool wants_hidden = false;      // only after Engine::ProvideHidden
+  const float* values = nullptr;  // what is read instead of the token; all rows of a batch have some, or none has
 
   bool operator==(const BatchRow&) const = default;
 };

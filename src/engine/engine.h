@@ -7,6 +7,7 @@
 //   - The memory of a sequence is the tokens 0 .. Length(seq) - 1, each position exactly once.
 //   - Rows of one sequence in a batch are consecutive, begin at Length(seq), and stand in ascending order; sequences of
 //     a batch stand in ascending order of their id.
+//   - A batch has rows of tokens or rows of values (BatchRow::values), not both.
 //   - Logits and hidden states of a row depend on the tokens up to that row only: not on the width of the batch, on
 //     other sequences, or on how the tokens before were cut into batches. Engines for which that does not hold say so
 //     in info().exactness.

@@ -68,10 +68,11 @@ Status FakeEngine::Decode(const Batch& batch) {
     Require(row.pos == static_cast<Pos>(memory.size()), "a position is missing or there twice");
     Require(row.pos < info_.sequence_length, "past the end of the context");
     Require(row.token >= 0 && row.token < info_.n_vocab, "token outside of the vocabulary");
+    Require((row.values != nullptr) == (batch.rows().front().values != nullptr), "tokens and values in one batch");
     std::optional<AdapterSet>& adapters = adapters_[static_cast<size_t>(row.seq)];
     Require(memory.empty() || !adapters || *adapters == batch.adapters(), "the memory is of other adapters");
     adapters = batch.adapters();
-    memory.push_back(row.token);
+    memory.push_back(row.values != nullptr ? static_cast<Token>(*row.values) : row.token);
     int& undoable = places_[static_cast<size_t>(row.seq)].undoable;
     undoable = std::min(undoable + 1, free_rollback);
     if (row.wants_hidden) {

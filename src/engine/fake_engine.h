@@ -3,7 +3,8 @@
 // test if Engine's contract is broken. Rollbacks work as info.rollback says: a running state only goes back to places
 // that were saved or remembered. Every step is one part, and with a running state only steps of one sequence have a
 // free rollback. The hidden states of a row at a layer are kHiddenSize numbers computed from the layer and the last
-// kHiddenTokens tokens: rows with the same tokens have equal states, others differ.
+// kHiddenTokens tokens: rows with the same tokens have equal states, others differ. A row of values
+// counts as a token whose id is its first value.
 #pragma once
 
 #include <functional>

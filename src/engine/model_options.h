@@ -102,4 +102,13 @@ struct ContextOptions {
   bool fill_gaps = true;  // add a row for idle sequences where that keeps a step in one part and changes nothing else
 };
 
+// A projector, by which a model reads pictures.
+struct MediaOptions {
+  std::string path;     // GGUF file; "" = none
+  bool offload = true;  // compute on the model's device
+  int min_tokens = -1;  // of a picture, if the model reads pictures of different sizes; -1 = as the file says
+  int max_tokens = -1;
+  int threads = 0;  // on the CPU; 0 = one per physical core
+};
+
 }  // namespace outrider

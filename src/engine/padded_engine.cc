@@ -61,7 +61,7 @@ Status PaddedEngine::DecodePart(std::span<const BatchRow> rows, int first_row) {
   }
   while (part_.size() < rows_) {
     const Pos pos = rows[0].pos + part_.size();
-    part_.Add({rows[0].token, pos, rows[0].seq, wants_logits, wants_hidden});
+    part_.Add({rows[0].token, pos, rows[0].seq, wants_logits, wants_hidden, rows[0].values});
   }
   if (Status status = engine_.Decode(part_); !status.ok()) return status;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -20,6 +20,11 @@ size_t WeightOf(const httplib::Request& request) {
   return request.body.size() + (expensive ? PreparationLane::kSmallBytes : 0);
 }
 
+bool HasPictures(const ParsedRequest& parsed) {
+  return !parsed.generation.media.empty() ||
+         std::any_of(parsed.more.begin(), parsed.more.end(), [](const auto& other) { return !other.media.empty(); });
+}
+
 }  // namespace
 
 // Runs what may take long for a large request. Nothing is computed for a client that is gone.
@@ -61,18 +66,32 @@ std::optional<Endpoints::Admission> Endpoints::Admit(const Request& request, Res
   return admission;
 }
 
-Result<AcceptedRequest> Endpoints::Submit(const Request& request, ParseRequest parse,
-                                          std::shared_ptr<KeyLimiter::Lease> lease) {
+Result<ParsedRequest> Endpoints::Parse(const Request& request, ParseRequest parse) const {
   auto body = ParseBody(request);
   const DiscardedJson discarded(&body);
   if (!body.ok()) return body.status();
   auto parsed = parse(*body, OwnerOf(options_.api_keys, request), services_.api);
   if (!parsed.ok()) return parsed.status();
   if (Status status = LimitWholeAnswer(services_.api, &*parsed); !status.ok()) return status;
+  return parsed;
+}
 
-  AcceptedRequest accepted{{}, std::move(parsed->writer), parsed->stream};
-  Status status = SubmitChoice(std::move(parsed->generation), std::move(lease), &accepted.choices);
-  for (GenerationRequest& other : parsed->more) {
+// Takes seconds, one picture after the other, until the client goes away or the request's time is up.
+Status Endpoints::ComputePictures(const Request& request, const ParsedRequest& parsed) const {
+  const TimePoint deadline = Later(Clock::Real().Now(), options_.max_unqueued_time);
+  const auto wanted = [&] { return !request.is_connection_closed() && Clock::Real().Now() < deadline; };
+  Status status = ComputeMedia(parsed.generation.media, wanted);
+  for (const GenerationRequest& other : parsed.more) {
+    if (status.ok()) status = ComputeMedia(other.media, wanted);
+  }
+  return status;
+}
+
+Result<AcceptedRequest> Endpoints::Submit(const Request& request, ParsedRequest parsed,
+                                          std::shared_ptr<KeyLimiter::Lease> lease) {
+  AcceptedRequest accepted{{}, std::move(parsed.writer), parsed.stream};
+  Status status = SubmitChoice(std::move(parsed.generation), std::move(lease), &accepted.choices);
+  for (GenerationRequest& other : parsed.more) {
     if (!status.ok()) break;
     std::shared_ptr<KeyLimiter::Lease> another;
     const auto hit = key_limiter_.Begin(KeyOf(options_.api_keys, request), &another);
@@ -91,21 +110,39 @@ Status Endpoints::SubmitChoice(GenerationRequest request, std::shared_ptr<KeyLim
   return {};
 }
 
+void Endpoints::Refuse(const Request& request, Response& response, const Status& status) const {
+  if (status.code() == StatusCode::kResourceExhausted) {
+    SendLimit(request, response, RetryAfter(), status);
+  } else {
+    SendError(request, response, status);
+  }
+}
+
+// Pictures are computed between two turns in the preparation lane, because they take seconds.
 GuardedServer::Handler Endpoints::Generating(ParseRequest parse) {
   return [this, parse](const Request& request, Response& response) {
     auto admission = Admit(request, response);
     if (!admission) return;
+    std::optional<ParsedRequest> parsed;
     std::optional<AcceptedRequest> accepted;
+    const auto submit = [&] {
+      auto submitted = Submit(request, std::move(*parsed), std::move(admission->lease));
+      if (!submitted.ok()) return Refuse(request, response, submitted.status());
+      accepted = std::move(*submitted);
+    };
+    bool pictures = false;
     Prepare(request, response, [&] {
-      auto submitted = Submit(request, parse, std::move(admission->lease));
-      if (submitted.ok()) {
-        accepted = std::move(*submitted);
-      } else if (submitted.status().code() == StatusCode::kResourceExhausted) {
-        SendLimit(request, response, RetryAfter(), submitted.status());
-      } else {
-        SendError(request, response, submitted.status());
-      }
+      auto read = Parse(request, parse);
+      if (!read.ok()) return Refuse(request, response, read.status());
+      parsed = std::move(*read);
+      pictures = HasPictures(*parsed);
+      if (!pictures) submit();
     });
+    if (pictures) {
+      const Status status = ComputePictures(request, *parsed);
+      if (!status.ok()) return Refuse(request, response, status);
+      Prepare(request, response, submit);
+    }
     if (!accepted) return;
     AnswerWith(std::make_shared<AnsweredGeneration>(std::move(accepted->choices), std::move(accepted->writer),
                                                     std::move(admission->counted)),
@@ -130,7 +167,7 @@ GuardedServer::Handler Endpoints::Embedding(ParseEmbeddingRequest parse) {
     }
     const auto admission = Admit(request, response);
     if (!admission) return;
-    const TimePoint deadline = Later(Clock::Real().Now(), options_.max_embedding_time);
+    const TimePoint deadline = Later(Clock::Real().Now(), options_.max_unqueued_time);
     const auto before_each = [&](size_t tokens) -> Status {
       if (request.is_connection_closed()) return Unavailable("the client went away");
       if (Clock::Real().Now() >= deadline) return Unavailable("the request's time ran out");

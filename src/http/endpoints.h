@@ -45,7 +45,11 @@ class Endpoints {
   void Prepare(const Request& request, Response& response, const std::function<void()>& job);
   Result<Json> ParseBody(const Request& request) const;
   std::optional<Admission> Admit(const Request& request, Response& response);
-  Result<AcceptedRequest> Submit(const Request& request, ParseRequest parse, std::shared_ptr<KeyLimiter::Lease> lease);
+  Result<ParsedRequest> Parse(const Request& request, ParseRequest parse) const;
+  Status ComputePictures(const Request& request, const ParsedRequest& parsed) const;
+  Result<AcceptedRequest> Submit(const Request& request, ParsedRequest parsed,
+                                 std::shared_ptr<KeyLimiter::Lease> lease);
+  void Refuse(const Request& request, Response& response, const Status& status) const;
   Status SubmitChoice(GenerationRequest request, std::shared_ptr<KeyLimiter::Lease> lease,
                       std::vector<RunningChoice>* choices);
   Result<EmbeddingRequest> ReadEmbeddings(const Request& request, ParseEmbeddingRequest parse) const;

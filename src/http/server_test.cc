@@ -677,7 +677,7 @@ TEST(HttpServerTest, EmbeddingsAreCountedAndLimitedLikeGenerations) {
 TEST(HttpServerTest, EmbeddingsHaveADeadline) {
   GatedEmbedder embedder;
   HttpOptions options;
-  options.max_embedding_time = Duration::zero();
+  options.max_unqueued_time = Duration::zero();
   const RunningServer server(options, 2, {}, &embedder);
   const auto answer = server.Post("/v1/embeddings", R"({"input": "x"})");
   EXPECT_EQ(answer->status, 503);

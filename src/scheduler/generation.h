@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/token.h"
+#include "engine/media.h"
 #include "sampling/sampling_options.h"
 #include "spec/draft.h"
 
@@ -22,6 +23,8 @@ namespace outrider {
 
 struct GenerationRequest {
   std::vector<Token> prompt;
+  std::vector<MediaSpan> media;  // where the prompt has rows instead of tokens, ascending; stand-ins are in `prompt`
+  std::shared_ptr<const void> media_hold;  // their memory (MediaReader::Hold), while the request lives
   SamplingOptions sampling;
   int max_tokens = -1;            // max tokens to generate; 0 = only decode the prompt, -1 = until the context is full
   std::vector<std::string> stop;  // text that ends the generation and is not part of the result

@@ -9,12 +9,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "base/adapter_set.h"
 #include "base/fair_cache.h"
 #include "base/token.h"
+#include "engine/media.h"
 #include "scheduler/stats.h"
 
 namespace outrider {
@@ -31,18 +31,17 @@ class PromptCache {
 
   // The copy that saves the most tokens of `prompt`, if these are more than `already` and worth restoring the copy;
   // else null. It counts as used now, and stays valid until the next Keep.
-  const SavedSlot* Find(const std::string& owner, const AdapterSet& adapters, std::span<const Token> prompt,
-                        Pos already);
+  const SavedSlot* Find(const std::string& owner, const AdapterSet& adapters, const TextWithMedia& prompt, Pos already);
 
-  // Whether a copy is as good as one of `tokens`. It counts as used now.
-  bool Holds(const std::string& owner, const AdapterSet& adapters, std::span<const Token> tokens);
+  // Whether a copy is as good as one of `text`. It counts as used now.
+  bool Holds(const std::string& owner, const AdapterSet& adapters, const TextWithMedia& text);
 
   // Keeps a copy and drops those that it makes superfluous. One that is larger than the limit is not kept.
   void Keep(const std::string& owner, SavedSlot saved);
 
  private:
-  Pos Usable(const SavedSlot& copy, std::span<const Token> prompt) const;
-  bool Replaces(const SavedSlot& copy, std::span<const Token> tokens) const;
+  Pos Usable(const SavedSlot& copy, const TextWithMedia& prompt) const;
+  bool Replaces(const SavedSlot& copy, const TextWithMedia& text) const;
 
   FairCache<SavedSlot> copies_;
   const bool whole_only_;

@@ -70,8 +70,11 @@ Result<std::shared_ptr<Generation>> Scheduler::Submit(GenerationRequest request)
                                        end_token_bans_.end());
   }
   // Building filters and grammar takes milliseconds, so it is done on the caller's thread and not between steps.
-  auto sampler = Sampler::Create(request.sampling, request.prompt, filters_);
+  auto sampler = Sampler::Create(request.sampling, TextTokens(request.prompt, request.media), filters_);
   if (!sampler.ok()) return sampler.status();
+  // Nothing is left to compute if the caller has done it, as one should who has others waiting.
+  const StillWanted always = [] { return true; };
+  if (Status status = ComputeMedia(request.media, always); !status.ok()) return status;
   auto generation = std::make_shared<Generation>(std::move(request));
   if (Status status = inbox_.Add({generation, std::move(*sampler), clock_.Now()}); !status.ok()) return status;
   return generation;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/token.h"
+#include "engine/media.h"
 #include "sampling/sampler.h"
 #include "scheduler/generation.h"
 #include "scheduler/text_stream.h"
@@ -34,8 +35,9 @@ struct DrawnToken {
 struct Sequence {
   SeqId id = 0;
   std::vector<Token> tokens;
-  AdapterSet adapters;  // with which they are computed
-  std::string owner;    // whose they are (GenerationRequest::owner)
+  std::vector<MediaPlace> media;  // where the memory has rows of pictures, and `tokens` stand-ins (engine/media.h)
+  AdapterSet adapters;            // with which they are computed
+  std::string owner;              // whose they are (GenerationRequest::owner)
   TimePoint last_used{};
 
   // The running request; empty while idle.

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/token.h"
 #include "engine/engine.h"
+#include "engine/media.h"
 #include "scheduler/generation.h"
 #include "scheduler/prompt_cache.h"
 #include "scheduler/sequence.h"
@@ -51,9 +52,9 @@ class SlotPool {
 
  private:
   Result<Sequence*> Idle(SeqId slot);
-  Pos Reusable(const Sequence& sequence, const GenerationRequest& request) const;
+  Pos Reusable(const Sequence& sequence, const GenerationRequest& request, const TextWithMedia& prompt) const;
   void KeepCopy(const Sequence& sequence, Pos kept);
-  Pos RestoreCopy(SeqId slot, const SavedSlot& copy, const GenerationRequest& request);
+  Pos RestoreCopy(SeqId slot, const SavedSlot& copy, const TextWithMedia& prompt);
 
   Engine& engine_;
   PromptCache cache_;

@@ -8,6 +8,7 @@
 
 #include "base/histogram.h"
 #include "base/token.h"
+#include "engine/media.h"
 #include "scheduler/generation.h"
 
 namespace outrider {
@@ -60,7 +61,8 @@ struct SlotStatus {
 struct SavedSlot {
   std::vector<Token> tokens;
   std::vector<uint8_t> state;
-  AdapterSet adapters = {};  // with which it was computed
+  AdapterSet adapters = {};            // with which it was computed
+  std::vector<MediaPlace> media = {};  // where pictures stand among the tokens; such a slot is not written to a file
 };
 
 }  // namespace outrider

@@ -2,9 +2,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace outrider {
 namespace {
+
+// Where a sequence goes on at `pos`: the span that it is in or, if it is not in one, comes to next; null if there is
+// none.
+const MediaSpan* SpanAt(const Sequence& sequence, Pos pos) {
+  for (const MediaSpan& span : sequence.generation->request().media) {
+    if (pos < span.end()) return &span;
+  }
+  return nullptr;
+}
+
+const float* ValuesAt(const Sequence& sequence, Pos pos) {
+  const MediaSpan* span = SpanAt(sequence, pos);
+  return span != nullptr && pos >= span->begin ? span->rows->Row(pos - span->begin) : nullptr;
+}
 
 // How long a set keeps its turn. To apply another set costs as much time as about 0.1 ms for each layer of the model
 // (docs/ADAPTERS.md), which is more than a step of a small model; large ones have other adapters in every step.
@@ -37,6 +52,7 @@ void StepBatch::ShareRows(std::vector<Sequence>& sequences, TimePoint now) {
   }
   const EngineInfo& info = engine_.info();
   const int slice = generating_rows > 0 || others_wait ? prompt_slice_ : info.micro_batch;
+  ChooseKind();
   ShareAmongPrompts(std::min(slice, info.max_batch - generating_rows));
   for (const StepEntry& entry : entries_) entry.sequence->last_step = steps_;
 }
@@ -74,6 +90,27 @@ AdapterSet StepBatch::ChooseAdapters(std::vector<Sequence>& sequences, bool alon
   return last_adapters_ = *chosen;
 }
 
+// Decides whether this step has rows of tokens or of pictures; sequences that need the other kind wait for the next.
+void StepBatch::ChooseKind() {
+  const auto is_media = [&](const StepEntry& entry) {
+    const MediaSpan* span = SpanAt(*entry.sequence, engine_.Length(entry.sequence->id));
+    return span != nullptr && span->begin <= engine_.Length(entry.sequence->id);
+  };
+  const auto count = std::count_if(entries_.begin(), entries_.end(), is_media);
+  const bool both = count > 0 && count < static_cast<ptrdiff_t>(entries_.size());
+  if (both) media_turn_ = !media_turn_;
+  media_ = both ? media_turn_ : count > 0;
+  if (both) std::erase_if(entries_, [&](const StepEntry& entry) { return is_media(entry) != media_; });
+}
+
+// The next rows of a sequence that are of the kind of its next one.
+int StepBatch::RowsOfKind(const Sequence& sequence) const {
+  const Pos pos = engine_.Length(sequence.id);
+  const MediaSpan* span = SpanAt(sequence, pos);
+  if (span == nullptr) return std::numeric_limits<int>::max();
+  return (span->begin <= pos ? span->end() : span->begin) - pos;
+}
+
 // Number of committed tokens that are not in memory yet.
 int StepBatch::Missing(const Sequence& sequence) const {
   return static_cast<int>(sequence.tokens.size()) - engine_.Length(sequence.id);
@@ -103,6 +140,7 @@ void StepBatch::ShareAmongPrompts(int rows) {
     LeaveTail(*entry);
     rows -= entry->rows;
   }
+  for (StepEntry& entry : entries_) entry.rows = std::min(entry.rows, RowsOfKind(*entry.sequence));
   std::erase_if(entries_, [](const StepEntry& entry) { return entry.rows == 0; });
 }
 
@@ -138,7 +176,9 @@ void StepBatch::AddRows(StepEntry& entry, bool wants_hidden) {
   entry.first_row = batch_.size();
   for (const Pos end = pos + entry.rows; pos < end; ++pos) {
     const bool last = pos == committed - 1;
-    const int row = batch_.Add({sequence.tokens[static_cast<size_t>(pos)], pos, sequence.id, last, wants_hidden});
+    const float* values = media_ ? ValuesAt(sequence, pos) : nullptr;
+    const int row =
+        batch_.Add({sequence.tokens[static_cast<size_t>(pos)], pos, sequence.id, last, wants_hidden, values});
     if (last) entry.logits_row = row;
   }
   for (const DraftToken& token : entry.draft) batch_.Add({token.token, pos++, sequence.id, true, wants_hidden});

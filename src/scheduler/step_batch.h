@@ -8,6 +8,9 @@
 //
 // All rows of a step are computed with the same adapters. If the sequences that could take part have different ones,
 // the sets take turns: the set that has waited longest gets the next steps, until kTurn is over.
+//
+// A batch has rows of tokens or rows of pictures. If some of its sequences come to a picture while others need tokens,
+// steps of either kind take turns, and a sequence gets rows up to the next change only.
 #pragma once
 
 #include <span>
@@ -64,11 +67,15 @@ class StepBatch {
   int Missing(const Sequence& sequence) const;
   bool ContinuesAnswer(const StepEntry& entry) const;
   void ShareAmongPrompts(int rows);
+  void ChooseKind();
+  int RowsOfKind(const Sequence& sequence) const;
   void LeaveTail(StepEntry& entry) const;
 
   const Engine& engine_;
   const int prompt_slice_;
-  uint64_t steps_ = 1;  // those that were planned, and one
+  bool media_ = false;       // the step has rows of pictures
+  bool media_turn_ = false;  // likewise of the last step for which there was a choice
+  uint64_t steps_ = 1;       // those that were planned, and one
   uint64_t adapter_switches_ = 0;
   AdapterSet last_adapters_;
   TimePoint turn_began_{};

@@ -104,7 +104,6 @@ def test_log_file_and_notes(tmp_path):
     [
         (("--lora", "x.gguf"), "x.gguf' does not exist"),
         (("--lora-scaled", "x.gguf"), "--lora-scaled 'x.gguf' is not FILE:SCALE"),
-        (("-mm", "x.gguf"), "-mm is refused: images"),
         (("-ag",), "-ag is refused"),
         (("--context-shift",), "--context-shift is refused: .*larger context"),
         (("--cache-reuse", "256"), "--cache-reuse is refused: .*prefixes"),

@@ -8,6 +8,7 @@
 #include "api/input_tokens.h"
 #include "api/protocol.h"
 #include "api/response_memory.h"
+#include "engine/fake_media.h"
 #include "engine/fake_tokenizer.h"
 #include "require.h"
 
@@ -83,6 +84,7 @@ inline const ApiContext& Context() {
   static const Tokens tokenizer;
   static const std::unique_ptr<ChatTemplate> chat = std::move(*ChatTemplate::Create(kThinking, "<bos>", "<eos>"));
   static ResponseMemory responses(1 << 20);
+  static FakeMediaReader media;
   static const bool remembered = Remember(&responses);
   Require(remembered, "there is something to go on from");
   static const AdapterList adapters({{"a.gguf", "", "", 1}, {"b.gguf", "", "", 2}}, {1, 0});
@@ -95,6 +97,7 @@ inline const ApiContext& Context() {
                                   .sampling = {},
                                   .max_tokens = -1,
                                   .responses = &responses,
+                                  .media = &media,
                                   .adapters = &adapters};
   return context;
 }

@@ -26,6 +26,12 @@ void CheckRequest(const GenerationRequest& request) {
   Require(!request.prompt.empty() && request.prompt.size() < static_cast<size_t>(Context().sequence_length),
           "the prompt leaves room for an answer");
   for (const Token token : request.prompt) Require(Context().tokenizer.Contains(token), "the prompt has known tokens");
+  Pos end = 0;
+  for (const MediaSpan& span : request.media) {
+    Require(span.begin >= end && span.rows->count() > 0, "pictures stand one after the other");
+    end = span.end();
+  }
+  Require(end <= static_cast<Pos>(request.prompt.size()), "pictures lie within the prompt");
   for (const auto& [token, bias] : request.sampling.logit_bias) {
     Require(Context().tokenizer.Contains(token) && !std::isnan(bias), "biases are numbers for known tokens");
   }

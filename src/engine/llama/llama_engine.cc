@@ -34,6 +34,7 @@ LlamaEngine::LlamaEngine(std::shared_ptr<LlamaModel> model, LlamaContext made, b
     : model_(std::move(model)),
       context_(std::move(made.context)),
       info_(std::move(made.info)),
+      row_values_(static_cast<size_t>(llama_model_n_embd_inp(model_->handle()))),
       fills_gaps_(fills_gaps),
       memory_(context_.get(), info_.n_sequences, made.rollback, made.snapshot_bytes),
       // Running states are always cut equally.
@@ -96,7 +97,8 @@ Status LlamaEngine::DecodeRows(const Batch& batch, int batch_rows) {
   AddRows(batch);
   llama_batch view{};
   view.n_tokens = static_cast<int32_t>(tokens_.size());
-  view.token = tokens_.data();
+  view.token = values_.empty() ? tokens_.data() : nullptr;
+  view.embd = values_.empty() ? nullptr : values_.data();
   view.pos = positions_.data();
   view.n_seq_id = sequence_counts_.data();
   view.seq_id = sequence_pointers_.data();
@@ -197,6 +199,7 @@ void LlamaEngine::KeepHidden(const Batch& rows, std::span<const int> rows_of_bat
 
 void LlamaEngine::AddRow(const BatchRow& row) {
   tokens_.push_back(row.token);
+  if (row.values != nullptr) values_.insert(values_.end(), row.values, row.values + row_values_);
   positions_.push_back(row.pos);
   sequences_.push_back(row.seq);
   wants_logits_.push_back(row.wants_logits ? 1 : 0);
@@ -205,13 +208,16 @@ void LlamaEngine::AddRow(const BatchRow& row) {
 // Adds the rows of `batch` in the order of their sequences, and a row for each idle sequence in `filled_`.
 void LlamaEngine::AddRows(const Batch& batch) {
   tokens_.clear();
+  values_.clear();
   positions_.clear();
   sequences_.clear();
   wants_logits_.clear();
   places_.clear();
   auto filler = filled_.begin();
   for (const BatchRow& row : batch.rows()) {
-    for (; filler != filled_.end() && *filler < row.seq; ++filler) AddRow({row.token, Length(*filler), *filler, false});
+    for (; filler != filled_.end() && *filler < row.seq; ++filler) {
+      AddRow({row.token, Length(*filler), *filler, false, false, row.values});
+    }
     if (!filled_.empty()) places_.push_back(static_cast<int>(tokens_.size()));
     AddRow(row);
   }

@@ -70,7 +70,8 @@ class LlamaEngine : public Engine {
       threads_batch_;  // before the context, which uses them until it is destroyed
   const LlamaContextPtr context_;
   const EngineInfo info_;
-  const bool fills_gaps_;  // idle sequences between those of a step may get a row too (FindGaps)
+  const size_t row_values_;  // numbers of a row that has some instead of a token
+  const bool fills_gaps_;    // idle sequences between those of a step may get a row too (FindGaps)
   SequenceMemory memory_;
 
   // Scratch of LayOut.
@@ -92,6 +93,7 @@ class LlamaEngine : public Engine {
   // The arrays a llama_batch points to, kept from step to step.
   std::vector<Pos> positions_;
   std::vector<Token> tokens_;
+  std::vector<float> values_;  // of all rows, instead of tokens_
   std::vector<int32_t> sequence_counts_;
   std::vector<SeqId> sequences_;
   std::vector<SeqId*> sequence_pointers_;
