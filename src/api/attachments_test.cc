@@ -25,7 +25,7 @@ std::string DataUrl(const std::string& bytes) {
 // A context whose model reads pictures.
 struct MediaContext : TestContext {
   MediaContext() { api.media = &reader; }
-  FakeMediaReader reader;
+  FakeMediaReader reader{10'000};
 };
 
 Json ImagePart(const std::string& bytes) {
@@ -180,6 +180,17 @@ TEST(AttachmentsTest, APictureThatDoesNotFitIsRefused) {
   const Result<Json> count = ChatInputTokens(body, context.api);
   ASSERT_TRUE(count.ok());
   EXPECT_GT((*count)["input_tokens"], 5000);
+}
+
+TEST(AttachmentsTest, RequestsHoldMemoryForTheirPictures) {
+  MediaContext context;
+  const Json body = Chat(Json::array({ImagePart(std::string(3500, 'x'))}));
+  std::vector<Result<ParsedRequest>> requests;
+  for (int i = 0; i < 3; ++i) requests.push_back(ParseChatCompletion(body, "", context.api));
+  EXPECT_TRUE(requests[0].ok() && requests[1].ok());
+  EXPECT_EQ(requests[2].status().code(), StatusCode::kResourceExhausted);
+  requests.clear();
+  EXPECT_TRUE(ParseChatCompletion(body, "", context.api).ok());
 }
 
 TEST(AttachmentsTest, FilesAndMarkersOfAPromptMustAgree) {

@@ -45,6 +45,9 @@ class FakeMediaRows : public MediaRows {
 
 class FakeMediaReader : public MediaReader {
  public:
+  // `max_rows`: of all requests that hold some.
+  explicit FakeMediaReader(uint64_t max_rows = uint64_t{1} << 30) : memory_(max_rows) {}
+
   bool Reads(MediaKind kind) const override { return kind == MediaKind::kImage; }
 
   Result<std::vector<MediaPiece>> Read(std::shared_ptr<const std::string> file, MediaKind,
@@ -56,7 +59,7 @@ class FakeMediaReader : public MediaReader {
   Result<std::shared_ptr<const void>> Hold(Pos rows) override { return memory_.Hold(static_cast<uint64_t>(rows)); }
 
  private:
-  MediaMemory memory_{10'000};  // rows
+  MediaMemory memory_;  // counts rows
 };
 
 }  // namespace outrider

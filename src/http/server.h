@@ -51,7 +51,8 @@ struct HttpOptions {
   bool page = true;                               // serve the page for people at /
   SlotFileOptions slot_files;                     // for /slots?action=save
   JsonLimits json = {.values = size_t{1} << 19};  // of the body of a request: parsed in less than 100 ms
-  Duration max_unqueued_time = Duration::max();   // of a request for embeddings, waiting included
+  // Of a request for embeddings, and of computing a request's pictures before it is queued; waiting included.
+  Duration max_unqueued_time = Duration::max();
 };
 
 // What the endpoints work on. Everything outlives the server; `embedder` and `draft_servers` may be null.

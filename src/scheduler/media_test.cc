@@ -197,6 +197,46 @@ TEST(MediaTest, APictureThatCannotBeComputedIsTheRequestsError) {
   EXPECT_EQ(generation.status().message(), "this picture cannot be computed");
 }
 
+TEST(MediaTest, TheFieldOfAPictureIsNamed) {
+  GenerationRequest request = Request("See: ", "?", "");
+  request.media[0].field = "prompt";
+  EXPECT_EQ(ComputeMedia(request.media, [] { return true; }).field(), "prompt");
+  const GenerationRequest cat = Request("See: ", "cat", "");
+  EXPECT_EQ(ComputeMedia(cat.media, [] { return false; }).code(), StatusCode::kUnavailable);
+}
+
+TEST(MediaTest, TheMemoryOfAllRequestsIsLimited) {
+  MediaMemory memory(100);
+  {
+    const auto alone = memory.Hold(1000);
+    EXPECT_TRUE(alone.ok()) << "else it could never be answered";
+    EXPECT_EQ(memory.Hold(1).status().code(), StatusCode::kResourceExhausted);
+  }
+  const auto first = memory.Hold(60), second = memory.Hold(40), third = memory.Hold(1);
+  EXPECT_TRUE(first.ok() && second.ok());
+  EXPECT_FALSE(third.ok());
+}
+
+TEST(MediaTest, APictureIsReadBesideOtherAdapters) {
+  EngineInfo info = SmallEngine(Rollback::kDropCells, 4);
+  info.n_adapters = 1;
+  std::vector<GenerationRequest> requests;
+  for (const AdapterSet& adapters : {AdapterSet{}, AdapterSet{{0, 1}}}) {
+    for (const char* file : {"a picture", ""}) {
+      requests.push_back(Request("See: ", file, " What is it?"));
+      requests.back().adapters = adapters;
+    }
+  }
+  House house(info);
+  std::vector<std::shared_ptr<Generation>> running;
+  for (const GenerationRequest& request : requests) running.push_back(house.Submit(request));
+  while (house.scheduler.Step()) house.clock.Advance(std::chrono::milliseconds(15));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Chunk chunk = running[i]->Wait(std::chrono::milliseconds(0)).value_or(Chunk{});
+    EXPECT_EQ(chunk.text, House(info).Run(requests[i]).first) << i;
+  }
+}
+
 TEST(MediaTest, TextTokensLeaveOutStandIns) {
   const GenerationRequest request = Request("ab", "picture", "cd");
   EXPECT_EQ(TextTokens(request.prompt, request.media), (std::vector<Token>{'a', 'b', 'c', 'd'}));

@@ -116,6 +116,45 @@ TEST(PictureTest, PixelsComeOut) {
   for (int i = 0; i < 24; ++i) EXPECT_EQ(picture->rgb.get()[i], 0x40);
 }
 
+std::string BigEndian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+std::string PngChunk(const std::string& type, const std::string& data) {
+  return BigEndian(static_cast<uint32_t>(data.size())) + type + data + BigEndian(0);  // nobody looks at the checksum
+}
+
+// A PNG of 4 x 4 pixels whose compressed part has so many bytes.
+std::string Png(size_t raw_bytes, const std::string& before = "") {
+  const auto size = static_cast<uint16_t>(raw_bytes), complement = static_cast<uint16_t>(~size);
+  std::string packed = "\x78\x01\x01";  // one stored block
+  for (const uint16_t value : {size, complement}) {
+    packed += static_cast<char>(value & 0xff);
+    packed += static_cast<char>(value >> 8);
+  }
+  packed += std::string(raw_bytes, '\0') + std::string(4, '\0');
+  const std::string header = BigEndian(4) + BigEndian(4) + std::string("\x08\x02\x00\x00\x00", 5);
+  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + before + PngChunk("IDAT", packed) + PngChunk("IEND", "");
+}
+
+TEST(PictureTest, APngHasNoMoreThanItsPixels) {
+  constexpr size_t kPixels = 4 * (1 + 4 * 3);
+  EXPECT_TRUE(DecodePicture(Png(kPixels)).ok()) << DecodePicture(Png(kPixels)).status().message();
+  EXPECT_NE(DecodePicture(Png(kPixels - 1)).status().message().find("damaged"), std::string::npos);
+  EXPECT_NE(DecodePicture(Png(2000)).status().message().find("not as many pixels"), std::string::npos);
+  EXPECT_FALSE(DecodePicture(Png(kPixels, PngChunk("CgBI", "    "))).ok());
+}
+
+TEST(PictureTest, AJpegHasNotTooManyScans) {
+  std::string file("\xff\xd8\xff\xc0\x00\x11\x08\x00\x04\x00\x04\x03\x01\x11\x00\x02\x11\x00\x03\x11\x00", 21);
+  for (int i = 0; i <= kMaxScans; ++i) file += "\xff\xda";
+  file += "\xff\xd9";
+  EXPECT_TRUE(MeasurePicture(file).ok()) << MeasurePicture(file).status().message();
+  EXPECT_NE(DecodePicture(file).status().message().find("scans"), std::string::npos);
+}
+
 TEST(PictureTest, SizesAreCheckedBeforeDecoding) {
   const auto refusal = [](const std::string& file) { return DecodePicture(file).status().message(); };
   EXPECT_NE(refusal(Bmp(100'000, 100'000, 24)).find("33 million are decoded"), std::string::npos);
