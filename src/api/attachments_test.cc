@@ -138,14 +138,14 @@ TEST(AttachmentsTest, WhatIsNoFileIsRefused) {
                         {url("data:text/html;base64,aGVsbG8="), kUrl, "image/"},
                         {url("data:image/png;base64,a"), kUrl, "not base64"},
                         {url("data:image/png;base64,"), kUrl, "empty"},
-                        {url(DataUrl("!")), kUrl, "this is no picture"},
+                        {url(DataUrl("!")), "messages[0].content[0]", "this is no picture"},
                         {{{"type", "image_url"}}, "messages[0].content[0].image_url", "string"},
                         {{{"type", "image_url"}, {"image_url", {{"url", 7}}}}, kUrl, "string"},
                         {{{"type", "media_marker"}, {"text", "x"}}, "messages[0].content[0].type", "not for clients"},
                         {{{"type", "video_url"}}, "messages[0].content[0].type", "not supported"},
                         {{{"type", "input_audio"}}, "messages[0].content[0].input_audio", "object"},
                         {{{"type", "input_audio"}, {"input_audio", {{"data", "aGk="}, {"format", "wav"}}}},
-                         "messages[0].content[0].input_audio.data",
+                         "messages[0].content[0]",
                          "does not read"}};
   MediaContext context;
   for (const Case& wrong : cases) {

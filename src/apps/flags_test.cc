@@ -163,7 +163,8 @@ TEST(ServeFlagsTest, VariablesAreReadWhereNoFlagIsGiven) {
   EXPECT_EQ(parsed.flags.notes().size(), 2u) << "--jinja and --no-context-shift";
 
   EXPECT_NE(Refusal({}, {{"LLAMA_ARG_PORT", "many"}}).find("LLAMA_ARG_PORT"), std::string::npos);
-  EXPECT_TRUE(Refusal({}, {{"LLAMA_ARG_MMPROJ", "x"}}).starts_with("LLAMA_ARG_MMPROJ is refused: "));
+  EXPECT_TRUE(
+      Refusal({}, {{"LLAMA_ARG_KV_UNIFIED_PER_SLOT", "x"}}).starts_with("LLAMA_ARG_KV_UNIFIED_PER_SLOT is refused: "));
   EXPECT_EQ(Refusal({}, {{"LLAMA_ARG_CPU_MOE", "perhaps"}}), "LLAMA_ARG_CPU_MOE=perhaps: it must be on or off");
 }
 

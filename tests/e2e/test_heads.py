@@ -84,16 +84,19 @@ class TestSameText:
     def test_alone_and_beside_others_with_a_cold_and_a_warm_cache(self, serve, setup, name):
         model, flags = setup(name)
         plain = serve("--spec", "none", model=model)
+        total = 0
         with Server(*flags, *ALWAYS, model=model) as server:
             for kind, parallel in (("greedy", 1), ("sampled", 4), ("greedy", 4), ("sampled", 1)):
                 results = answers(server, parallel, **KINDS[kind])
                 assert texts(results) == texts(answers(plain, **KINDS[kind])), (kind, parallel)
                 drafted, accepted = drafted_and_accepted(results)
                 assert drafted > 50
-                if name != "eagle3 that borrows":  # it says the opposite of what it means
-                    assert 20 < accepted < drafted, "a test in which nothing or everything is right shows little"
+                total += accepted
+                assert accepted < drafted
+            if name != "eagle3 that borrows":  # it says the opposite of what it means
+                assert total > 40, "a test in which nothing is right shows little"
             drafter = flags[-1]
-            assert server.metrics()[f'outrider_drafted_tokens_total{{drafter="{drafter}"}}'] > 200
+            assert server.metrics()[f'outrider_draft_tokens_proposed_total{{drafter="{drafter}"}}'] > 200
 
     def test_a_conversation_that_goes_on(self, serve, setup, name):
         """The second turn finds its beginning in the target's memory, whose hidden states do not come again."""
@@ -118,22 +121,23 @@ class TestSlots:
     def test_a_restored_slot_has_no_states(self, serve, setup, folder, name):
         model, flags = setup(name)
         plain = serve("--spec", "none", model=model)
-        prompt = f"Diary:\n{CODE}\n{CODE}"
+        prompt = plain.post("/tokenize", {"content": f"Diary:\n{CODE}\n{CODE}"})["tokens"]
 
-        def goes_on(server: Server, prompt: str) -> dict:
-            return server.post("/completion", {"prompt": prompt, "n_predict": 32, "temperature": 0, "id_slot": 0})
+        def goes_on(server: Server, prompt: str | list[int]) -> dict:
+            request = {"prompt": prompt, "n_predict": 32, "temperature": 0, "id_slot": 0, "return_tokens": True}
+            return server.post("/completion", request)
 
         with Server(*flags, *ALWAYS, "--slot-save-path", folder, model=model) as server:
             def act(action: str):
                 checked(server.http.post(f"/slots/0?action={action}", json={"filename": f"{name}.bin"}))
 
-            first = goes_on(server, prompt)["content"]
-            assert first == goes_on(plain, prompt)["content"]
+            first = goes_on(server, prompt)["tokens"]
+            assert first == goes_on(plain, prompt)["tokens"]
             act("save")
             goes_on(server, "Something else that takes the slot: one two three four five six seven.")
             act("restore")
             answer = goes_on(server, prompt + first)
-            assert answer["content"] == goes_on(plain, prompt + first)["content"]
+            assert answer["tokens"] == goes_on(plain, prompt + first)["tokens"]
             assert answer["timings"]["cache_n"] > 50
             assert answer["timings"]["draft_n"] > 0, "the states of new tokens are enough"
 

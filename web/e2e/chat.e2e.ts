@@ -164,7 +164,8 @@ describe("chat", () => {
     const after = await exported();
     const withPlaces = ({ conversations }: any) => {
       const [{ conversation, messages }] = conversations;
-      const byTime = [...messages].sort((a: any, b: any) => a.created - b.created);
+      // An answer may begin in the millisecond of its question.
+      const byTime = [...messages].sort((a: any, b: any) => a.created - b.created || b.role.localeCompare(a.role));
       const place = (id: string | null) => byTime.findIndex((each: any) => each.id === id);
       return {
         conversation: { ...conversation, id: "", selected: Object.entries(conversation.selected).map(([from, to]) => [place(from), place(to as string)]).sort() },

@@ -271,7 +271,7 @@ TEST(LlamaAdapterFilesTest, ShapesThatDoNotFitAreRefused) {
   has("has another shape than the model's", {{a, {256, 8}}, {b, {8, 128}}});
   has("has two parts that do not fit each other", {{a, {256, 8}}, {b, {16, 256}}});
   has("has another number of matrices", {{a, {256, 8, 2}}, {b, {8, 256, 2}}});
-  has("has two parts that do not fit each other", {{a, {256, 0}}, {b, {0, 256}}});
+  has("is not a GGUF file", {{a, {256, 0}}, {b, {0, 256}}});
   has("has values of an unknown type", {{a, {256, 8}, GGML_TYPE_I32}, {b, {8, 256}}});
   has("has values of an unknown type", {{a, {256, 32}, GGML_TYPE_Q8_1}, {b, {32, 256}}});
   has("is no part of a LoRA adapter", {{"blk.0.attn_q.weight", {256, 256}}});

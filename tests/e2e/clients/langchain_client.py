@@ -3,6 +3,7 @@
 import json
 import sys
 
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, Field
@@ -29,7 +30,7 @@ def get_weather(city: str, days: int) -> str:
 pieces = [chunk.content for chunk in model.stream(QUESTION)]
 called = model.bind_tools([get_weather], tool_choice="required").invoke(ASK_WEATHER)
 made = model.with_structured_output(Weather, method="json_schema").invoke(ASK_WEATHER)
-two = ChatOpenAI(base_url=f"{base_url}/v1", api_key="none", model="any", n=2, seed=3, max_tokens=16).generate([QUESTION])
+two = ChatOpenAI(base_url=f"{base_url}/v1", api_key="none", model="any", n=2, seed=3, max_tokens=16).generate([[HumanMessage(QUESTION)]])
 vectors = OpenAIEmbeddings(base_url=f"{embeddings_url}/v1", api_key="none", model="any", check_embedding_ctx_length=False)
 print(
     json.dumps(
