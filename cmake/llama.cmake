@@ -31,6 +31,14 @@ set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)
 add_subdirectory("${OUTRIDER_LLAMA_SOURCE}" llama EXCLUDE_FROM_ALL SYSTEM)
 
+# libmtmd has a small file for each kind of projector, all with the same headers. C++20 warns of something in one of these.
+set_target_properties(mtmd PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+get_target_property(mtmd_sources mtmd SOURCES)
+list(FILTER mtmd_sources EXCLUDE REGEX "^models/")
+list(TRANSFORM mtmd_sources PREPEND "${OUTRIDER_LLAMA_SOURCE}/tools/mtmd/")
+set_source_files_properties(${mtmd_sources} TARGET_DIRECTORY mtmd PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+target_compile_options(mtmd PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-deprecated-enum-enum-conversion>)
+
 # GCC's _tile_loadconfig tells the compiler that it reads 8 of the 64 bytes of a tile configuration, so that GCC 12 drops ggml's stores
 # to the others: on a CPU with AMX the first wide product of plain weights then ends in an illegal instruction.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
