@@ -132,7 +132,7 @@ def test_refusals_say_why(flags, saying):
 
 def test_a_variable_that_is_refused_is_named():
     arguments = ("serve", "-m", DRAFT_MODEL, "--port", "0")
-    assert_refused(*arguments, saying="LLAMA_ARG_MMPROJ is refused", env={"LLAMA_ARG_MMPROJ": "x.gguf"})
+    assert_refused(*arguments, saying="LLAMA_ARG_KV_UNIFIED_PER_SLOT is refused", env={"LLAMA_ARG_KV_UNIFIED_PER_SLOT": "1"})
     assert_refused(*arguments, saying="LLAMA_ARG_CTX_SIZE", env={"LLAMA_ARG_CTX_SIZE": "many"})
 
 

@@ -212,7 +212,7 @@ class TestClients:
         content = [{"type": "text", "text": "What is this?"}, {"type": "image", "source": source}]
         messages = [{"role": "user", "content": content}]
         with anthropic.Anthropic(base_url=server.url, api_key="none", timeout=seconds(120), max_retries=0) as claude:
-            answer = claude.messages.create(model="any", max_tokens=16, temperature=0, messages=messages)
+            answer = claude.messages.create(model="any", max_tokens=16, messages=messages, extra_body={"temperature": 0})
             counted = claude.messages.count_tokens(model="any", messages=messages)
         expected = ask(server, text_part("What is this?"), image_part(picture(1)), max_tokens=16)
         assert answer.content[0].text == text_of(expected)
