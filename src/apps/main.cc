@@ -15,6 +15,7 @@
 #include "apps/serve_flags.h"
 #include "apps/states.h"
 #include "apps/version.h"
+#include "base/freed_memory.h"
 #include "download/model_download.h"
 #include "engine/llama/backend.h"
 #include "remote/certificates.h"
@@ -187,6 +188,7 @@ int Main(int argc, const char* const* argv) {
 }  // namespace outrider
 
 int main(int argc, char** argv) {
+  outrider::LimitFreedMemory();
   try {
     return outrider::Main(argc, argv);
   } catch (const std::exception& error) {

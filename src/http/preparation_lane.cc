@@ -1,12 +1,12 @@
 #include "http/preparation_lane.h"
 
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "base/freed_memory.h"
 #include "base/memory_reserve.h"
 
 namespace outrider {
@@ -103,7 +103,7 @@ void PreparationLane::Work() {
     if (give_memory_back_ && !changed_.wait_for(lock, kMemoryDelay, has_work)) {
       give_memory_back_ = false;
       lock.unlock();
-      malloc_trim(0);
+      GiveFreedMemoryBack();
       lock.lock();
       continue;
     }

@@ -61,6 +61,21 @@ def test_expensive_requests_cost_one_of_them():
         print(f"memory in the end: {resident(server) / MIB:.0f} MiB")
 
 
+def test_memory_of_20_clients_at_once_comes_back():
+    """Each of them has a thread of its own here, and no thread may keep what it needed once (base/freed_memory)."""
+    names = ("a prompt of 8 MiB", "a million values")
+    with Server() as server:
+        for name in names:
+            send_all(server, name, 1, None)
+        time.sleep(3)  # freed memory is given back after a second
+        before = resident(server)
+        for name in names:
+            send_all(server, name, 20, None)
+        print(f"memory: {before / MIB:.0f} MiB before, {resident(server) / MIB:.0f} after the last answer")
+        eventually(lambda: resident(server) < 1.1 * before + 8 * MIB, "the memory to come back", timeout=20)
+        print(f"memory in the end: {resident(server) / MIB:.0f} MiB")
+
+
 def test_a_client_that_is_gone_costs_nothing_more():
     """20 that send expensive requests and leave at once: nearly nothing is computed for them."""
     path, body, _ = DEAR["a MiB of text to tokenize"]
