@@ -38,6 +38,13 @@ def is_answered_by_model(allowed: set[int], path: str) -> bool:
     return 200 in allowed and path in ("/completion", "/v1/completions", "/v1/chat/completions")
 
 
+def kept_prompts(server) -> float:
+    from harness import parse_prometheus
+
+    text = server.http.get("/metrics", headers={"Authorization": f"Bearer {USER}"}).text
+    return parse_prometheus(text)["outrider_prompt_cache_bytes"][1]
+
+
 def drip(port: int, key: str | None, count: int, ready, stop):
     from abuse import KINDS, Drips
 
@@ -195,7 +202,8 @@ def main():
         ordinary.append((path, body) if name == "a conversation that just fits" else ("/completion", plain))
 
     keys = ("--api-key", USER, "--api-key", ATTACKER)
-    with Server(*keys, "-t", options.threads, "-np", "4", "-c", "8192", model=options.model) as server:
+    all_stay = ("--max-connections-per-peer", str(4 * options.senders))
+    with Server(*keys, *all_stay, "-t", options.threads, "-np", "4", "-c", "8192", model=options.model) as server:
         port = server.port
 
         def attack(helpers: Helpers, key: str | None, slow: bool, bodies):
@@ -232,7 +240,7 @@ def main():
         stream_speed(server.url, options.tokens)
         warm.end()
         time.sleep(3)
-        before = resident(server)
+        before, kept_before = resident(server), kept_prompts(server)
         print(f"{options.threads} of {os.cpu_count()} cores for the model, {options.runs} runs of {options.tokens} tokens\n")
         print("| attack | /health: median, slowest | /metrics: median, slowest | speed of the stream (runs) | answers to the attackers |")
         print("|---|---|---|---|---|")
@@ -252,8 +260,9 @@ def main():
             print(f"\n{options.streams} streams at once for a minute: {outcomes}; {worst}", flush=True)
         highest = resident(server)
         time.sleep(60)
-        after = resident(server)
-        print(f"\nmemory: {before / MIB:.0f} MiB before, {highest / MIB:.0f} after the last attack, {after / MIB:.0f} a minute later")
+        after, kept = resident(server), kept_prompts(server)
+        print(f"\nmemory: {before / MIB:.0f} MiB before, {highest / MIB:.0f} after the last attack, {after / MIB:.0f} a minute later; "
+              f"of these {kept_before / MIB:.0f} and {kept / MIB:.0f} are prompts that are kept for later requests (--cache-ram)")
 
 
 if __name__ == "__main__":
