@@ -185,12 +185,34 @@ TEST(AttachmentsTest, APictureThatDoesNotFitIsRefused) {
 TEST(AttachmentsTest, RequestsHoldMemoryForTheirPictures) {
   MediaContext context;
   const Json body = Chat(Json::array({ImagePart(std::string(3500, 'x'))}));
-  std::vector<Result<ParsedRequest>> requests;
-  for (int i = 0; i < 3; ++i) requests.push_back(ParseChatCompletion(body, "", context.api));
-  EXPECT_TRUE(requests[0].ok() && requests[1].ok());
-  EXPECT_EQ(requests[2].status().code(), StatusCode::kResourceExhausted);
-  requests.clear();
-  EXPECT_TRUE(ParseChatCompletion(body, "", context.api).ok());
+  std::vector<ParsedRequest> requests;
+  for (const char* owner : {"a", "b", "c"}) {
+    auto request = ParseChatCompletion(body, owner, context.api);
+    ASSERT_TRUE(request.ok());
+    requests.push_back(std::move(*request));
+  }
+  EXPECT_TRUE(HoldPictures(context.api, &requests[0]).ok());
+  EXPECT_TRUE(HoldPictures(context.api, &requests[1]).ok());
+  EXPECT_EQ(HoldPictures(context.api, &requests[2]).code(), StatusCode::kResourceExhausted);
+  requests.erase(requests.begin());
+  EXPECT_TRUE(HoldPictures(context.api, &requests[1]).ok());
+}
+
+TEST(AttachmentsTest, PromptsOfOneRequestHaveTheirFilesTogether) {
+  MediaContext context;
+  const auto prompts = [](size_t count) {
+    Json all = Json::array();
+    for (size_t i = 0; i < count; ++i) {
+      all.push_back({{"prompt_string", "<__media__>"}, {"multimodal_data", {Encoded(std::string(200, 'x'))}}});
+    }
+    return Json{{"prompt", all}};
+  };
+  auto most = ParseLlamaCompletion(prompts(kMaxAttachments), "", context.api);
+  ASSERT_TRUE(most.ok()) << most.status().message();
+  EXPECT_TRUE(HoldPictures(context.api, &*most).ok()) << "what one request holds does not stand in its own way";
+  const auto more = ParseLlamaCompletion(prompts(kMaxAttachments + 1), "", context.api);
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.status().field(), "prompt");
 }
 
 TEST(AttachmentsTest, FilesAndMarkersOfAPromptMustAgree) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "api/prepare.h"
@@ -13,17 +14,6 @@ struct FilePlace {
   size_t at;
   const Attachment* file;
 };
-
-Status HoldMemory(const ApiContext& context, GenerationRequest* request) {
-  request->media_hold = nullptr;
-  Pos rows = 0;
-  for (const MediaSpan& span : request->media) rows += span.rows->count();
-  if (rows == 0) return {};
-  auto hold = context.media->Hold(rows);
-  if (!hold.ok()) return hold.status();
-  request->media_hold = std::move(*hold);
-  return {};
-}
 
 // Where the files are in the text, in its order.
 Result<std::vector<FilePlace>> FindFiles(const std::string& text, const std::vector<Attachment>& attachments) {
@@ -86,8 +76,25 @@ Status PreparePrompt(const std::string& text, bool add_bos, const std::vector<At
     done = place.at + place.file->marker.size();
   }
   if (const Status status = append_text(text.size()); !status.ok()) return status;
-  if (const Status status = CheckPromptFits(request->prompt.size(), context, field); !status.ok()) return status;
-  return HoldMemory(context, request);
+  return CheckPromptFits(request->prompt.size(), context, field);
+}
+
+Status HoldPictures(const ApiContext& context, ParsedRequest* request) {
+  std::set<const MediaRows*> all;  // several answers to one prompt share its pictures
+  Pos rows = 0;
+  const auto count = [&](const GenerationRequest& one) {
+    for (const MediaSpan& span : one.media) {
+      if (all.insert(span.rows.get()).second) rows += span.rows->count();
+    }
+  };
+  count(request->generation);
+  for (const GenerationRequest& other : request->more) count(other);
+  if (rows == 0) return {};
+  auto hold = context.media->Hold(request->generation.owner, rows);
+  if (!hold.ok()) return hold.status();
+  request->generation.media_hold = *hold;
+  for (GenerationRequest& other : request->more) other.media_hold = *hold;
+  return {};
 }
 
 }  // namespace outrider

@@ -10,6 +10,7 @@
 #include "api/output_format.h"
 #include "api/prepare.h"
 #include "api/token_list.h"
+#include "base/request_budget.h"
 
 namespace outrider {
 namespace {
@@ -94,6 +95,12 @@ Status ReadPrompt(const Json& prompt, const ApiContext& context, GenerationReque
   return CheckPromptFits(request->prompt.size(), context, kField);
 }
 
+size_t CountFiles(const Json& prompt) {
+  if (!prompt.is_object()) return 0;
+  const Json& files = FieldReader(prompt).At(kMedia);
+  return files.is_array() ? files.size() : 0;
+}
+
 // A list of strings, lists and objects is a list of prompts: [[1, 2], "text"]; one with token ids is a prompt.
 bool IsListOfPrompts(const Json& prompt) {
   return prompt.is_array() && !prompt.empty() && std::all_of(prompt.begin(), prompt.end(), IsPrompt);
@@ -118,6 +125,11 @@ Result<std::vector<GenerationRequest>> PrepareTexts(const Json& body, const ApiC
   const size_t count = several ? prompt.size() : 1;
   if (count > kMaxChoices) {
     return InvalidArgument(fmt::format("has {} prompts, more than {}", count, kMaxChoices), kField);
+  }
+  size_t files = 0;
+  for (size_t i = 0; i < count; ++i) files += CountFiles(several ? prompt[i] : prompt);
+  if (files > kMaxAttachments) {
+    return InvalidArgument(fmt::format("has {} files; a request may have {}", files, kMaxAttachments), kField);
   }
   std::vector<GenerationRequest> requests;
   for (size_t i = 0; i < count; ++i) {

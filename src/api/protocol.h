@@ -80,6 +80,10 @@ struct ParsedRequest {
   std::vector<GenerationRequest> more = {};
 };
 
+// Memory for the rows of all pictures of a request, held while one of its answers lives. kResourceExhausted if others
+// have taken it.
+Status HoldPictures(const ApiContext& context, ParsedRequest* request);
+
 // `owner`: whose request it is (GenerationRequest::owner). Errors are those of the client and name the field.
 using ParseRequest = Result<ParsedRequest> (*)(const Json& body, const std::string& owner, const ApiContext& context);
 

@@ -31,6 +31,24 @@ TEST(FairMutexTest, WhoWaitsComesBeforeWhoComesAgain) {
   EXPECT_TRUE(got_it);
 }
 
+TEST(FairMutexTest, WhoGivesUpLeavesTheLine) {
+  FairMutex mutex;
+  mutex.lock();
+  int asked = 0;
+  EXPECT_FALSE(mutex.LockWhile([&] { return ++asked < 3; }, std::chrono::milliseconds(1)));
+  EXPECT_EQ(asked, 3);
+  std::atomic<bool> got_it = false;
+  std::thread other([&] {
+    got_it = mutex.LockWhile([] { return true; }, std::chrono::milliseconds(1));
+    if (got_it) mutex.unlock();
+  });
+  mutex.unlock();
+  other.join();
+  EXPECT_TRUE(got_it);
+  EXPECT_TRUE(mutex.LockWhile([] { return false; }, std::chrono::milliseconds(1))) << "nobody has it";
+  mutex.unlock();
+}
+
 TEST(FairMutexTest, ExcludesOthers) {
   FairMutex mutex;
   int count = 0;

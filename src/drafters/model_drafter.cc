@@ -82,8 +82,10 @@ void ModelDrafter::Slide(SeqId seq, size_t length, size_t more) {
 
 bool ModelDrafter::Add(SeqId seq, Token token, bool wants_logits) {
   Memory& memory = MemoryOf(seq);
-  if (token < 0 || token >= vocabulary_ || static_cast<int>(memory.tokens.size()) >= window_) return false;
-  batch_.Add({token, static_cast<Pos>(memory.tokens.size()), seq, wants_logits});
+  if (token < 0 || static_cast<int>(memory.tokens.size()) >= window_) return false;
+  // A token that only the target has, such as one that stands for a row of a picture, can only make the draft wrong.
+  const Token known = std::min(token, static_cast<Token>(vocabulary_ - 1));
+  batch_.Add({known, static_cast<Pos>(memory.tokens.size()), seq, wants_logits});
   memory.tokens.push_back(token);
   return true;
 }

@@ -56,7 +56,9 @@ class FakeMediaReader : public MediaReader {
     return std::vector<MediaPiece>{{{'['}, nullptr}, {{}, std::make_shared<FakeMediaRows>(*file)}, {{']'}, nullptr}};
   }
 
-  Result<std::shared_ptr<const void>> Hold(Pos rows) override { return memory_.Hold(static_cast<uint64_t>(rows)); }
+  Result<std::shared_ptr<const void>> Hold(const std::string& owner, Pos rows) override {
+    return memory_.Hold(owner, static_cast<uint64_t>(rows));
+  }
 
  private:
   MediaMemory memory_;  // counts rows

@@ -15,14 +15,25 @@ Status ComputeMedia(std::span<const MediaSpan> media, const StillWanted& wanted)
   return {};
 }
 
-Result<std::shared_ptr<const void>> MediaMemory::Hold(uint64_t bytes) {
-  const uint64_t before = held_->fetch_add(bytes);
-  std::shared_ptr<const void> hold(nullptr, [held = held_, bytes](const void*) { held->fetch_sub(bytes); });
-  if (before > 0 && before + bytes > max_bytes_) {
+Result<std::shared_ptr<const void>> MediaMemory::Hold(const std::string& owner, uint64_t bytes) {
+  const std::lock_guard lock(held_->mutex);
+  const auto found = held_->by_owner.find(owner);
+  const uint64_t mine = found == held_->by_owner.end() ? 0 : found->second;
+  const bool full = held_->all > 0 && held_->all + bytes > max_bytes_;
+  const bool unfair = mine > 0 && mine + bytes > max_bytes_ / 2;
+  if (full || unfair) {
     return Status(StatusCode::kResourceExhausted,
                   "too many requests with pictures run or wait: their memory is used up; try again later");
   }
-  return hold;
+  held_->all += bytes;
+  held_->by_owner[owner] += bytes;
+  return std::shared_ptr<const void>(nullptr, [held = held_, owner, bytes](const void*) {
+    const std::lock_guard drop(held->mutex);
+    held->all -= bytes;
+    const auto entry = held->by_owner.find(owner);
+    entry->second -= bytes;
+    if (entry->second == 0) held->by_owner.erase(entry);
+  });
 }
 
 std::vector<MediaPlace> PlacesOf(std::span<const MediaSpan> media) {

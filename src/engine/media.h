@@ -7,10 +7,11 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -97,15 +98,21 @@ struct MediaPiece {
 // What the rows of all requests that run or wait take together. Thread-safe.
 class MediaMemory {
  public:
-  explicit MediaMemory(uint64_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit MediaMemory(uint64_t max_bytes) : max_bytes_(max_bytes), held_(std::make_shared<Held>()) {}
 
-  // The bytes count until what is returned is dropped. kResourceExhausted if there is no room beside others; one that
-  // is alone has room, whatever its size.
-  Result<std::shared_ptr<const void>> Hold(uint64_t bytes);
+  // The bytes count until what is returned is dropped. kResourceExhausted if there is no room beside others. A request
+  // that is alone has room, whatever its size; several of one owner get half of the memory at most.
+  Result<std::shared_ptr<const void>> Hold(const std::string& owner, uint64_t bytes);
 
  private:
+  struct Held {
+    std::mutex mutex;
+    uint64_t all = 0;
+    std::map<std::string, uint64_t> by_owner;
+  };
+
   const uint64_t max_bytes_;
-  const std::shared_ptr<std::atomic<uint64_t>> held_ = std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<Held> held_;
 };
 
 // Thread-safe.
@@ -122,7 +129,7 @@ class MediaReader {
                                                const std::string& owner) = 0;
 
   // Memory for so many rows, as MediaMemory::Hold.
-  virtual Result<std::shared_ptr<const void>> Hold(Pos rows) = 0;
+  virtual Result<std::shared_ptr<const void>> Hold(const std::string& owner, Pos rows) = 0;
 };
 
 }  // namespace outrider

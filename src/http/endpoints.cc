@@ -76,10 +76,13 @@ Result<ParsedRequest> Endpoints::Parse(const Request& request, ParseRequest pars
   return parsed;
 }
 
-// Takes seconds, one picture after the other, until the client goes away or the request's time is up.
-Status Endpoints::ComputePictures(const Request& request, const ParsedRequest& parsed) const {
+// Takes seconds, one picture after the other, until the client goes away, the request's time is up, or the server ends.
+Status Endpoints::ComputePictures(const Request& request, ParsedRequest& parsed) const {
+  if (Status status = HoldPictures(services_.api, &parsed); !status.ok()) return status;
   const TimePoint deadline = Later(Clock::Real().Now(), options_.max_unqueued_time);
-  const auto wanted = [&] { return !request.is_connection_closed() && Clock::Real().Now() < deadline; };
+  const auto wanted = [&] {
+    return !request.is_connection_closed() && Clock::Real().Now() < deadline && !services_.scheduler.draining();
+  };
   Status status = ComputeMedia(parsed.generation.media, wanted);
   for (const GenerationRequest& other : parsed.more) {
     if (status.ok()) status = ComputeMedia(other.media, wanted);
@@ -140,7 +143,10 @@ GuardedServer::Handler Endpoints::Generating(ParseRequest parse) {
     });
     if (pictures) {
       const Status status = ComputePictures(request, *parsed);
-      if (!status.ok()) return Refuse(request, response, status);
+      if (!status.ok()) {
+        admission->lease->ChargeTokens(static_cast<int>(parsed->generation.prompt.size()));
+        return Refuse(request, response, status);
+      }
       Prepare(request, response, submit);
     }
     if (!accepted) return;

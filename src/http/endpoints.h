@@ -46,7 +46,7 @@ class Endpoints {
   Result<Json> ParseBody(const Request& request) const;
   std::optional<Admission> Admit(const Request& request, Response& response);
   Result<ParsedRequest> Parse(const Request& request, ParseRequest parse) const;
-  Status ComputePictures(const Request& request, const ParsedRequest& parsed) const;
+  Status ComputePictures(const Request& request, ParsedRequest& parsed) const;
   Result<AcceptedRequest> Submit(const Request& request, ParsedRequest parsed,
                                  std::shared_ptr<KeyLimiter::Lease> lease);
   void Refuse(const Request& request, Response& response, const Status& status) const;

@@ -210,13 +210,18 @@ TEST(MediaTest, TheFieldOfAPictureIsNamed) {
 TEST(MediaTest, TheMemoryOfAllRequestsIsLimited) {
   MediaMemory memory(100);
   {
-    const auto alone = memory.Hold(1000);
+    const auto alone = memory.Hold("a", 1000);
     EXPECT_TRUE(alone.ok()) << "else it could never be answered";
-    EXPECT_EQ(memory.Hold(1).status().code(), StatusCode::kResourceExhausted);
+    EXPECT_EQ(memory.Hold("b", 1).status().code(), StatusCode::kResourceExhausted);
   }
-  const auto first = memory.Hold(60), second = memory.Hold(40), third = memory.Hold(1);
-  EXPECT_TRUE(first.ok() && second.ok());
-  EXPECT_FALSE(third.ok());
+  {
+    const auto first = memory.Hold("a", 60), second = memory.Hold("b", 40), third = memory.Hold("c", 1);
+    EXPECT_TRUE(first.ok() && second.ok());
+    EXPECT_FALSE(third.ok());
+  }
+  const auto first = memory.Hold("a", 40), second = memory.Hold("a", 20), of_another = memory.Hold("b", 50);
+  EXPECT_TRUE(first.ok() && of_another.ok());
+  EXPECT_FALSE(second.ok()) << "half of it is for others";
 }
 
 TEST(MediaTest, APictureIsReadBesideOtherAdapters) {

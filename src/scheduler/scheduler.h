@@ -68,6 +68,7 @@ class Scheduler {
   // Refuses new requests from now on. Accepted ones may finish within `limit`; after that they end with kTimeLimit.
   // Returns at once; a second call can only shorten the limit.
   void Drain(Duration limit) { inbox_.Stop(Later(clock_.Now(), limit)); }
+  bool draining() const { return inbox_.stop_until().has_value(); }
   void WaitUntilStopped() { inbox_.WaitUntilStopped(); }  // until all requests and the thread of Start have ended
 
   SchedulerStats Stats() const;

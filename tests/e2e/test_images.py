@@ -2,6 +2,8 @@
 read is not read again, and files that are no pictures, or not usable ones, are refused while the server goes on."""
 
 import base64
+import struct
+from pathlib import Path
 
 import anthropic
 import httpx
@@ -239,11 +241,14 @@ class TestClients:
 
 
 PNG = picture(1)
+GIF, BMP = ((Path(__file__).parents[1] / "fuzz/corpus/picture" / name).read_bytes() for name in ("gif", "bmp"))
 HOSTILE = {
     "not a picture": (b"hello", "no picture"),
     "cut off": (PNG[: len(PNG) // 2], "cut off or damaged"),
     "only the beginning": (PNG[:8], "cut off or damaged"),
     "a JPEG cut off": (JPEG[:-40], "cut off"),
+    "a GIF cut off": (GIF[: len(GIF) // 2], "cut off"),
+    "a BMP cut off": (BMP[: len(BMP) // 2], "cut off"),
     "claims to be huge": (png(numpy.zeros((4, 4, 3), dtype=numpy.uint8), claims=(8000, 8000)), "million are decoded"),
     "claims more than it has": (png(numpy.zeros((4, 4, 3), dtype=numpy.uint8), claims=(500, 500)), "damaged"),
     "no pixels": (png(numpy.zeros((4, 4, 3), dtype=numpy.uint8), claims=(0, 4)), "damaged"),
@@ -266,6 +271,14 @@ def refusal(server: Server, part: dict) -> str:
     error = answer.json()["error"]
     assert error["param"].startswith("messages[0].content[0]")
     return error["message"]
+
+
+def test_gif_and_bmp_are_read(seeing):
+    """Also a BMP whose rows go from top to bottom, which says so by a negative height."""
+    (height,) = struct.unpack_from("<i", BMP, 22)
+    for file in (GIF, BMP, BMP[:22] + struct.pack("<i", -height) + BMP[26:]):
+        answer = ask(seeing(), image_part(file), text_part("?"))
+        assert answer["usage"]["prompt_tokens"] > ROWS
 
 
 class TestRefusals:

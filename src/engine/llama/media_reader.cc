@@ -64,6 +64,11 @@ void RunInBackground(Work work) {
   }).join();
 }
 
+// libmtmd catches what its code throws, and logs it.
+void ThrowIfOutOfMemory(const ErrorLogCapture& errors) {
+  if (errors.text().find("bad_alloc") != std::string::npos) throw std::bad_alloc();
+}
+
 Status NotWanted() {
   return Unavailable("the request has ended before its pictures were computed");
 }
@@ -202,19 +207,16 @@ Result<std::vector<MediaPiece>> LlamaMediaReader::Read(std::shared_ptr<const std
   return pieces;
 }
 
-Result<std::shared_ptr<const void>> LlamaMediaReader::Hold(Pos rows) {
-  return memory_.Hold(static_cast<uint64_t>(rows) * width_ * sizeof(float));
+Result<std::shared_ptr<const void>> LlamaMediaReader::Hold(const std::string& owner, Pos rows) {
+  return memory_.Hold(owner, static_cast<uint64_t>(rows) * width_ * sizeof(float));
 }
 
-// How the picture is cut, from its size. Where libmtmd wants the pixels for that, the picture is decoded.
-Result<LlamaMediaReader::Chunks> LlamaMediaReader::LayOut(const std::string& file) {
+// How the picture is cut, from its size alone.
+Result<LlamaMediaReader::Chunks> LlamaMediaReader::LayOut(const std::string& file) const {
   const Result<Picture> size = MeasurePicture(file);
   if (!size.ok()) return size.status();
   const mtmd::bitmap_ptr nothing(mtmd_bitmap_init(size->width, size->height, nullptr));
-  Result<Chunks> cut = Cut(*nothing);
-  if (cut.ok()) return cut;
-  const std::lock_guard lock(computing_);
-  return DecodeAndCut(file);
+  return Cut(*nothing);
 }
 
 Result<LlamaMediaReader::Chunks> LlamaMediaReader::DecodeAndCut(const std::string& file) const {
@@ -236,6 +238,7 @@ Result<LlamaMediaReader::Chunks> LlamaMediaReader::Cut(const mtmd_bitmap& bitmap
     ErrorLogCapture errors;
     auto* out = const_cast<mtmd_input_chunks*>(chunks.get());
     if (mtmd_tokenize_from_parts(context_.get(), out, parts, 1, /*add_special=*/false) != 0) {
+      ThrowIfOutOfMemory(errors);
       return InvalidArgument(fmt::format("the picture cannot be read: {}", FirstLine(errors.text())));
     }
   } catch (const std::bad_alloc&) {
@@ -260,10 +263,8 @@ Result<LlamaMediaReader::Chunks> LlamaMediaReader::Cut(const mtmd_bitmap& bitmap
 Status LlamaMediaReader::Compute(const std::string& file, const std::string& owner, const StillWanted& wanted,
                                  std::vector<Part>* parts) {
   if (FindKept(owner, parts)) return {};
-  std::unique_lock lock(computing_, std::defer_lock);
-  while (!lock.try_lock_for(kWantedCheck)) {
-    if (!wanted()) return NotWanted();
-  }
+  if (!computing_.LockWhile(wanted, kWantedCheck)) return NotWanted();
+  const std::lock_guard lock(computing_, std::adopt_lock);
   if (FindKept(owner, parts)) return {};  // another request may have had the same picture
   Status status = Internal("not computed");
   try {
@@ -305,6 +306,7 @@ Status LlamaMediaReader::ComputeMissing(const std::string& file, const std::stri
 Result<LlamaMediaReader::Values> LlamaMediaReader::ComputeChunk(const mtmd_input_chunk& chunk) const {
   ErrorLogCapture errors;
   if (mtmd_encode_chunk(context_.get(), &chunk) != 0) {
+    ThrowIfOutOfMemory(errors);
     return Internal(fmt::format("a picture could not be computed: {}", FirstLine(errors.text())));
   }
   const float* values = mtmd_get_output_embd(context_.get());

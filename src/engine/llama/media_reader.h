@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/fair_cache.h"
+#include "base/fair_mutex.h"
 #include "engine/llama/llama_model.h"
 #include "engine/media.h"
 #include "engine/model_options.h"
@@ -30,7 +31,7 @@ class LlamaMediaReader : public MediaReader {
   bool Reads(MediaKind kind) const override;
   Result<std::vector<MediaPiece>> Read(std::shared_ptr<const std::string> file, MediaKind kind,
                                        const std::string& owner) override;
-  Result<std::shared_ptr<const void>> Hold(Pos rows) override;
+  Result<std::shared_ptr<const void>> Hold(const std::string& owner, Pos rows) override;
 
  private:
   using Values = std::shared_ptr<const std::vector<float>>;
@@ -53,7 +54,7 @@ class LlamaMediaReader : public MediaReader {
   LlamaMediaReader(std::shared_ptr<LlamaModel> model, mtmd_context* context, int width);
   Result<Chunks> Cut(const mtmd_bitmap& bitmap) const;
   Result<Chunks> DecodeAndCut(const std::string& file) const;
-  Result<Chunks> LayOut(const std::string& file);
+  Result<Chunks> LayOut(const std::string& file) const;
   Status Compute(const std::string& file, const std::string& owner, const StillWanted& wanted,
                  std::vector<Part>* parts);
   Status ComputeMissing(const std::string& file, const std::string& owner, const StillWanted& wanted,
@@ -70,7 +71,7 @@ class LlamaMediaReader : public MediaReader {
   const size_t width_;  // numbers of a row
   MediaMemory memory_;
 
-  std::timed_mutex computing_;  // guards the context's buffers, and the memory that pixels take
+  FairMutex computing_;  // guards the context's buffers, and the memory that pixels take
   std::mutex kept_mutex_;
   FairCache<KeptRows> kept_;  // guarded by kept_mutex_
 };

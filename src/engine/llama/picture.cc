@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
@@ -18,9 +19,51 @@ using namespace std::string_view_literals;
 constexpr std::string_view kPngBegin = "\x89PNG\r\n\x1a\n"sv, kJpegBegin = "\xff\xd8\xff"sv, kJpegEnd = "\xff\xd9"sv;
 constexpr std::array<std::string_view, 5> kBeginnings = {kPngBegin, kJpegBegin, "GIF87a"sv, "GIF89a"sv, "BM"sv};
 
+unsigned ByteAt(std::string_view bytes, size_t at) {
+  return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0;
+}
+
+uint32_t LittleEndian(std::string_view bytes, size_t at, size_t count) {
+  uint32_t value = 0;
+  for (size_t i = count; i-- > 0;) value = value << 8 | ByteAt(bytes, at + i);
+  return value;
+}
+
+// stb_image reads zeros behind the end of a BMP. Some programs leave out what fills up the last row.
+bool BmpIsCutOff(std::string_view file) {
+  constexpr uint32_t kOldHeader = 12;
+  constexpr uint64_t kFilling = 3;
+  const bool old = LittleEndian(file, 14, 4) == kOldHeader;
+  const uint64_t width = LittleEndian(file, 18, old ? 2 : 4);
+  const auto signed_height = static_cast<int32_t>(LittleEndian(file, old ? 20 : 22, old ? 2 : 4));
+  const auto height = static_cast<uint64_t>(std::abs(int64_t{signed_height}));
+  const uint64_t bits = LittleEndian(file, old ? 24 : 28, 2);
+  const uint64_t row_bytes = (width * bits + 31) / 32 * 4;
+  return LittleEndian(file, 10, 4) + row_bytes * height > file.size() + kFilling;
+}
+
+// Whether a GIF ends before its first picture does: a chain of blocks, each with its length before it, and an empty
+// one.
+bool GifIsCutOff(std::string_view file) {
+  constexpr unsigned kExtension = 0x21, kPicture = 0x2c;
+  const auto table_bytes = [](unsigned flags) { return (flags & 0x80) != 0 ? size_t{6} << (flags & 7) : 0; };
+  size_t at = 13 + table_bytes(ByteAt(file, 10));
+  while (at < file.size()) {
+    const bool picture = ByteAt(file, at) == kPicture;
+    if (!picture && ByteAt(file, at) != kExtension) return false;  // stb_image refuses it
+    at += picture ? 11 + table_bytes(ByteAt(file, at + 9)) : 2;
+    while (ByteAt(file, at) != 0) at += 1 + ByteAt(file, at);
+    if (picture) return at >= file.size();
+    ++at;
+  }
+  return true;
+}
+
 // A JPEG that was cut off would be decoded with grey where the rest is missing. Some cameras append data of their own.
 bool IsCutOff(std::string_view file) {
   constexpr size_t kMaxAppended = 4096;
+  if (file.starts_with("BM")) return BmpIsCutOff(file);
+  if (file.starts_with("GIF8")) return GifIsCutOff(file);
   if (!file.starts_with(kJpegBegin)) return false;
   return file.substr(file.size() - std::min(file.size(), kMaxAppended)).find(kJpegEnd) == file.npos;
 }
@@ -121,6 +164,7 @@ Result<Picture> MeasurePicture(std::string_view file) {
   int width = 0, height = 0, channels = 0;
   const auto* bytes = reinterpret_cast<const stbi_uc*>(file.data());
   if (stbi_info_from_memory(bytes, static_cast<int>(file.size()), &width, &height, &channels) == 0) return Damaged();
+  if (file.starts_with("BM") && height > std::numeric_limits<int>::min()) height = std::abs(height);  // top-down
   if (Status status = CheckSize(width, height); !status.ok()) return status;
   Picture picture;
   picture.width = static_cast<uint32_t>(width);
