@@ -69,11 +69,11 @@ Status CheckMetadata(const std::string& path, const GgufFile& file, const Adapte
     return wrong("it is not an adapter; llama.cpp's convert_lora_to_gguf.py makes GGUF files of LoRA adapters");
   }
   if (const std::string type = file.Text("adapter.type"); type != "lora")
-    return wrong(fmt::format("it is of the kind '{}'; only LoRA adapters can be applied", type));
+    return wrong(fmt::format("it is of the kind '{}'; only LoRA adapters can be applied", Shown(type)));
   const std::string architecture = file.Text("general.architecture");
   if (architecture != target.architecture) {
-    return wrong(
-        fmt::format("it is for models of the architecture {}, but this one is {}", architecture, target.architecture));
+    return wrong(fmt::format("it is for models of the architecture {}, but this one is {}", Shown(architecture),
+                             target.architecture));
   }
   if (!file.MayBe(GGUF_TYPE_FLOAT32, "adapter.lora.alpha")) return wrong("its adapter.lora.alpha is not a float");
   if (file.Has("adapter.alora.invocation_tokens")) {
@@ -104,13 +104,14 @@ Status CheckAdapterFile(const std::string& path, const AdapterTarget& target) {
     } else if (name.ends_with(kSecond)) {
       pairs[name.substr(0, name.size() - kSecond.size())].b = tensor;
     } else if (!name.ends_with("_norm.weight")) {  // these are left out by libllama too
-      return InvalidArgument(fmt::format("adapter '{}': '{}' is no part of a LoRA adapter", path, name));
+      return InvalidArgument(fmt::format("adapter '{}': '{}' is no part of a LoRA adapter", path, Shown(name)));
     }
   }
   if (pairs.empty()) return InvalidArgument(fmt::format("adapter '{}': it changes no weight", path));
   for (const auto& [name, pair] : pairs) {
     const std::string wrong = CheckWeight(name, pair, target);
-    if (!wrong.empty()) return InvalidArgument(fmt::format("adapter '{}': it changes '{}': {}", path, name, wrong));
+    if (!wrong.empty())
+      return InvalidArgument(fmt::format("adapter '{}': it changes '{}': {}", path, Shown(name), wrong));
   }
   return {};
 }

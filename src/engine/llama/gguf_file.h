@@ -14,8 +14,15 @@
 #include <vector>
 
 #include "base/free_with.h"
+#include "base/utf8.h"
 
 namespace outrider {
+
+// A name or a text from a file, for a message: the file may come from anybody.
+inline std::string Shown(std::string_view text) {
+  constexpr size_t kMaxBytes = 100;
+  return OneLine(text, kMaxBytes);
+}
 
 class GgufFile {
  public:

@@ -95,7 +95,7 @@ Status CheckEagle3File(const std::string& path, const HeadTarget& target) {
   };
   if (const std::string architecture = file.Text("general.architecture"); architecture != "eagle3")
     return InvalidArgument(fmt::format("'{}' is not an EAGLE-3 head, but {}", path,
-                                       architecture.empty() ? "nothing that says what it is" : architecture));
+                                       architecture.empty() ? "nothing that says what it is" : Shown(architecture)));
   const std::vector<int64_t> layers = file.Numbers("eagle3.target_layers");
   if (layers.size() != 3) return wrong("it does not name three layers of its target (eagle3.target_layers)");
   for (const int64_t layer : layers) {
