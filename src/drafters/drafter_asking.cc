@@ -1,6 +1,7 @@
 #include "drafters/drafter_asking.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace outrider {
 namespace {
@@ -25,8 +26,8 @@ DrafterAsking::DrafterAsking(const SpeculatorOptions& options, const std::vector
 
 StepOutlook DrafterAsking::With(std::span<const SequenceOutlook> sequences) const {
   StepOutlook outlook = step_.With(sequences);
-  outlook.max_seconds = max_seconds_ - (draft_seconds_ - invested_seconds_);
-  outlook.seconds_per_gain = seconds_per_gain_;
+  outlook.budget = budget_;
+  outlook.budget.max_seconds -= draft_seconds_ - invested_seconds_;
   return outlook;
 }
 
@@ -50,7 +51,7 @@ bool DrafterAsking::TrialAffordable(const DrafterRecord& record, double seconds)
   const double plain_seconds = policy_.PlainSeconds(step_.Plain());
   return record.trial_seconds + seconds <=
              tuning_.first_trials * plain_seconds + tuning_.trial_share * stepping_seconds_ &&
-         plain_seconds + draft_seconds_ - invested_seconds_ + seconds <= max_seconds_;
+         std::none_of(budget_.savings.begin(), budget_.savings.end(), [](double savings) { return savings < 0; });
 }
 
 void DrafterAsking::AskInEveryStep(DrafterRecord& record) {
@@ -208,10 +209,11 @@ double DrafterAsking::ReadingSeconds(const DrafterRecord& record) const {
 }
 
 // Lets the drafter read a slice of each history that it has not read completely: if the answer is likely to go on long
-// enough for that to pay, or as a trial.
+// enough for that to pay, and can afford all of it even if it does not pay; or as a trial.
 void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
   const double plain_seconds = policy_.PlainSeconds(step_.Plain());
-  for (const DraftableSequence& sequence : step_.sequences()) {
+  for (size_t i = 0; i < step_.sequences().size(); ++i) {
+    const DraftableSequence& sequence = step_.sequences()[i];
     if (!MayAsk(record, sequence)) continue;
     const int lag = record.Lag(sequence.seq, sequence.history);
     if (lag == 0) continue;
@@ -219,8 +221,11 @@ void DrafterAsking::ReadHistories(DrafterRecord& record, double gain) {
     const int generated = RequestOf(sequence).generated;
     const int remaining = std::min(sequence.room, std::max(tuning_.typical_answer - generated, generated));
     const double earns = gain / step_.generating() * remaining * plain_seconds;
-    const bool pays =
-        options_.always || (record.read_seconds.known() && tuning_.reading_return * lag * per_token <= earns);
+    const double savings = budget_.savings.empty() ? std::numeric_limits<double>::infinity() : budget_.savings[i];
+    const double affordable = std::max(0.0, savings) + options_.tuning.pace.long_share * remaining;
+    const double reading = lag * per_token;
+    const bool pays = options_.always || (record.read_seconds.known() && tuning_.reading_return * reading <= earns &&
+                                          reading <= affordable * plain_seconds);
     int slice = tuning_.first_slice;
     if (per_token > 0) {
       slice = std::clamp(static_cast<int>(tuning_.slice_share * plain_seconds / per_token), kMinSlice, kMaxSlice);

@@ -32,12 +32,10 @@ class DrafterAsking {
                 SpeculationAccount& account, const Clock& clock);
 
   // A step is planned: first AskInEveryStep for the drafters that answer at once, then AskIfItPays for those that
-  // compute. The step may take `max_seconds`, drafting included, and `seconds_per_gain` more for each draft token that
-  // every sequence is expected to gain.
-  void BeginStep(double max_seconds, double seconds_per_gain) {
+  // compute. `budget` is that of a step for which nothing is drafted yet; its lists must stay until the next step.
+  void BeginStep(const StepBudget& budget) {
     draft_seconds_ = invested_seconds_ = 0;
-    max_seconds_ = max_seconds;
-    seconds_per_gain_ = seconds_per_gain;
+    budget_ = budget;
   }
   void AskInEveryStep(DrafterRecord& record);
   void AskIfItPays(DrafterRecord& record);
@@ -51,8 +49,6 @@ class DrafterAsking {
 
   // Seconds of this step that were spent on drafts, including rollbacks (AddRollback) and reading.
   double draft_seconds() const { return draft_seconds_; }
-  // Those of them in which drafters read histories because that is expected to pay over the rest of the answer.
-  double invested_seconds() const { return invested_seconds_; }
   void AddRollback(double seconds) { draft_seconds_ += seconds; }
 
   // The step is over and took `seconds` in all; a share of this time may be spent on trials.
@@ -92,8 +88,10 @@ class DrafterAsking {
   DraftSelection& selection_;
   SpeculationAccount& account_;
   const Clock& clock_;
-  double draft_seconds_ = 0, invested_seconds_ = 0, max_seconds_ = 0, seconds_per_gain_ = 0;  // of this step
-  double stepping_seconds_ = 0;                                                               // over all steps so far
+  StepBudget budget_;            // of this step
+  double draft_seconds_ = 0;     // of this step
+  double invested_seconds_ = 0;  // those of them in which drafters read histories because later steps will gain by it
+  double stepping_seconds_ = 0;  // over all steps so far
 
   // Scratch.
   std::vector<Proposal*> asked_;

@@ -73,7 +73,7 @@ class AskingTest : public testing::Test {
     const DraftableSequence sequence = {0, history_, 100};
     step_.Begin(std::span(&sequence, 1), prompts);
     selection_.Clear(0);
-    asking_->BeginStep(/*max_seconds=*/1e9, /*seconds_per_gain=*/0);
+    asking_->BeginStep(budget_);
     asking_->AskIfItPays(*record_);
     asking_->EndStep(kPlainSeconds + asking_->draft_seconds());
     return selection_.draft(0).size();
@@ -85,6 +85,7 @@ class AskingTest : public testing::Test {
 
   ManualClock clock_;
   SpeculatorOptions options_;
+  StepBudget budget_;
   const FakeEngine engine_{OneSequence(), nullptr};
   CostCurve curve_;
   RollbackCost rollback_;
@@ -135,6 +136,21 @@ TEST_F(AskingTest, AHistoryIsReadInSlicesBeforeTheFirstDraft) {
   for (const int slice : drafter_->slices) EXPECT_LE(slice, 500) << "half a plain step at most";
   EXPECT_EQ(drafter_->Lag(0, history_), 0);
   EXPECT_FALSE(drafter_->asked.empty());
+}
+
+// Reading pays only if the rest of the answer is as good as expected, so a request that cannot afford to lose it does
+// without.
+TEST_F(AskingTest, AHistoryIsReadOnlyIfTheRequestCanAffordAllOfIt) {
+  Make(1e-4, 700, 0.05);
+  Teach(true);
+  record_->read_seconds.Observe(kPlainSeconds / 200);  // three and a half plain steps for the whole history
+  double savings = -1;                                 // no trials
+  budget_.savings = std::span(&savings, 1);
+  for (int i = 0; i < 20; ++i) Step();
+  EXPECT_TRUE(drafter_->slices.empty());
+  savings = 4;
+  for (int i = 0; i < 20; ++i) Step();
+  EXPECT_EQ(drafter_->Lag(0, history_), 0);
 }
 
 TEST_F(AskingTest, NothingIsReadBesideAPrompt) {

@@ -24,7 +24,7 @@ int PlannedStep::OtherRows() const {
 
 StepOutlook PlannedStep::With(std::span<const SequenceOutlook> sequences) const {
   const bool same_sequences = last_.generating == generating() && last_.other_rows == OtherRows();
-  return {sequences, others_, context_, same_sequences ? last_.rows : 0};
+  return {sequences, others_, context_, same_sequences ? last_.rows : 0, {}};
 }
 
 void PlannedStep::SetDrafts(std::span<const int> draft_rows) {

@@ -88,8 +88,8 @@ class Speculator::Impl : public LookaheadSource {
   std::vector<int> draft_rows;  // by draftable sequence
   std::vector<int> committed;   // by sequence: tokens of this step
   int all_committed = 0;
-  double expected_tokens = 0;  // draft tokens of this step that are expected to be accepted
-  int all_accepted = 0;        // those that were
+
+  std::vector<double> savings;  // by draftable sequence: see PaceBudget
 
   std::vector<SequenceOutlook> outlooks;  // scratch
 };
@@ -135,7 +135,6 @@ bool Speculator::WantsHidden(SeqId seq) const {
 void Speculator::Commit(SeqId seq, const CommittedStep& step, int accepted) {
   SpeculationRequest& request = impl_->RequestOf(seq);
   impl_->all_committed += step.added;
-  impl_->all_accepted += accepted;
   impl_->committed[static_cast<size_t>(seq)] = step.added;
   if (!request.speculates) return;
   request.generated += step.added;
@@ -160,8 +159,7 @@ void Speculator::ChooseDrafts(std::span<const DraftableSequence> sequences, std:
                               int room) {
   impl_->step.Begin(sequences, others);
   impl_->draft_rows.assign(sequences.size(), 0);
-  impl_->all_committed = impl_->all_accepted = 0;
-  impl_->expected_tokens = 0;
+  impl_->all_committed = 0;
   impl_->BeginAsking();
   if (sequences.empty()) return impl_->step.SetDrafts({});
   for (const DraftableSequence& sequence : sequences) impl_->selection.Clear(sequence.seq);
@@ -176,13 +174,15 @@ void Speculator::ChooseDrafts(std::span<const DraftableSequence> sequences, std:
 
 // Begins to ask drafters, within the time that the planned step may take so that no request becomes slower than it may.
 void Speculator::Impl::BeginAsking() {
-  if (step.sequences().empty()) return asking.BeginStep(0, 0);
-  double affordable = std::numeric_limits<double>::infinity();
+  savings.clear();
+  if (step.sequences().empty()) return asking.BeginStep({});
+  double affordable = std::numeric_limits<double>::infinity(), patience = affordable;
   for (const DraftableSequence& sequence : step.sequences()) {
     affordable = std::min(affordable, pace.Affordable(sequence.seq, step.generating()));
+    patience = std::min(patience, pace.Patience(sequence.seq));
+    savings.push_back(pace.Savings(sequence.seq, step.generating()));
   }
-  const double plain_seconds = policy.PlainSeconds(step.Plain());
-  asking.BeginStep(plain_seconds * (1 + affordable), plain_seconds * pace.Trust());
+  asking.BeginStep({policy.PlainSeconds(step.Plain()) * (1 + affordable), savings, patience});
 }
 
 // Cuts the drafts down to what is worth verifying in this step.
@@ -203,7 +203,6 @@ void Speculator::Impl::ChooseRows(int room) {
   }
   for (size_t i = 0; i < sequences.size(); ++i) {
     if (draft_rows[i] < RequestOf(sequences[i].seq).n_min) draft_rows[i] = 0;
-    for (int row = 0; row < draft_rows[i]; ++row) expected_tokens += outlooks[i].survival[static_cast<size_t>(row)];
     selection.Cut(sequences[i].seq, draft_rows[i]);
   }
   step.SetDrafts(draft_rows);
@@ -258,7 +257,7 @@ double Speculator::Impl::ChargedSeconds(double seconds) const {
   const StepLayout& layout = step.layout();
   const double expected = curve.Seconds(layout.parts, step.context());
   const bool drafted = std::any_of(draft_rows.begin(), draft_rows.end(), [](int rows) { return rows > 0; });
-  const double noise = drafted ? options.tuning.cost.max_surprise : 0;
+  const double noise = drafted ? options.tuning.cost.step_noise : 0;
   const bool switched = step.alike_in_a_row() == 1 || layout.parts.size() > 1;
   const double switches = switched ? static_cast<double>(layout.parts.size()) * curve.SwitchSeconds() : 0;
   return std::clamp(seconds, expected * (1 - noise), expected * (1 + noise) + switches);
@@ -268,8 +267,7 @@ double Speculator::Impl::ChargedSeconds(double seconds) const {
 void Speculator::Impl::LearnFrom(double seconds, const StepOutlook& plain) {
   const double with_drafting = seconds + asking.draft_seconds();
   const double plain_seconds = policy.PlainSeconds(plain);
-  if (expected_tokens > 0) pace.ObserveDrafts(expected_tokens, all_accepted);
-  const double charged = ChargedSeconds(seconds) + asking.draft_seconds() - asking.invested_seconds();
+  const double charged = ChargedSeconds(seconds) + asking.draft_seconds();
   for (const DraftableSequence& sequence : step.sequences()) {
     const int tokens = std::exchange(committed[static_cast<size_t>(sequence.seq)], 0);
     pace.Observe(sequence.seq, step.generating(), tokens, charged / plain_seconds);

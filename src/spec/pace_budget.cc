@@ -1,7 +1,6 @@
 #include "spec/pace_budget.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace outrider {
@@ -10,33 +9,33 @@ PaceBudget::PaceBudget(int n_sequences, double min_pace_beside_others, const Pac
     : min_pace_beside_others_(min_pace_beside_others), tuning_(tuning), accounts_(static_cast<size_t>(n_sequences)) {}
 
 double PaceBudget::Allowance(int generating) const {
-  return 1 / (generating > 1 ? std::max(min_pace_beside_others_, 0.01) : tuning_.min_pace_alone) - 1;
+  return generating > 1 ? 1 / std::max(min_pace_beside_others_, 0.01) - 1 : 0;
 }
 
 void PaceBudget::Begin(SeqId seq) {
-  accounts_[static_cast<size_t>(seq)] = tuning_.judged_tokens * Allowance(1);
+  Of(seq) = {.savings = tuning_.first_savings, .tokens = 0};
 }
 
 double PaceBudget::Affordable(SeqId seq, int generating) const {
+  return Allowance(generating) + tuning_.max_stake * std::max(0.0, Savings(seq, generating));
+}
+
+double PaceBudget::Savings(SeqId seq, int generating) const {
   if (generating > 1 && min_pace_beside_others_ <= 0) return std::numeric_limits<double>::infinity();
-  return Allowance(generating) + tuning_.max_stake * std::max(0.0, accounts_[static_cast<size_t>(seq)]);
+  return Of(seq).savings;
 }
 
-double PaceBudget::Trust() const {
-  const double prior = tuning_.trust_prior;
-  return std::min(tuning_.max_trust, (accepted_ + tuning_.first_trust * prior) / (expected_ + prior));
-}
-
-void PaceBudget::ObserveDrafts(double expected, int accepted) {
-  const double kept = std::exp2(-expected / tuning_.trust_half_life);
-  expected_ = expected_ * kept + expected;
-  accepted_ = accepted_ * kept + accepted;
+double PaceBudget::Patience(SeqId seq) const {
+  return std::max(1.0, Of(seq).tokens / tuning_.long_answer);
 }
 
 void PaceBudget::Observe(SeqId seq, int generating, int tokens, double plain_steps) {
-  double& account = accounts_[static_cast<size_t>(seq)];
-  account += tokens - plain_steps + Allowance(generating);
-  account = std::clamp(account, -tuning_.max_debt, tuning_.max_savings);
+  Account& account = Of(seq);
+  const auto beyond = [&] { return std::max(0.0, account.tokens - tuning_.long_answer); };
+  double allowance = Allowance(generating) * tokens - tuning_.long_share * beyond();
+  account.tokens += tokens;
+  allowance += tuning_.long_share * beyond();
+  account.savings = std::min(account.savings + tokens - plain_steps + allowance, tuning_.max_savings);
 }
 
 }  // namespace outrider

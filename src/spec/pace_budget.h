@@ -1,19 +1,22 @@
 // PaceBudget: how much time a step may lose to drafts, so that no request becomes slower than it would be without them.
 //
-// A policy can only be as good as its estimates, and on a machine or a text that nobody has seen they may be wrong. So
-// every sequence has an account, in units of plain steps. A step adds the tokens that it brought, which is what plain
-// steps would have taken for them, and takes away what it really took, drafting included. Each step also adds a small
-// allowance, and a new request begins with the allowance of its first `judged_tokens` tokens. A step may take no longer
-// than every account in it can afford if only a part of the expected draft tokens is accepted, and none at all once an
-// account is in debt.
+// A policy can only be as good as its estimates, and even right estimates are only chances. So every sequence has an
+// account, in units of plain steps. A step adds the tokens that it brought, which is what plain steps would have taken
+// for them, and takes away what it really took, drafting included. A new request begins with next to nothing, so what
+// it risks it must have gained. An answer of 64 tokens may lose much less than one of 2,000 may invest; and the longer
+// an answer is already, the longer it is likely to go on. So once it is longer than most (`long_answer`),
 //
-// So the promise is this: if every step takes all the time that it may and no draft token is ever accepted, an answer
-// takes at most 1 / min_pace - 1 longer than without drafts, and once the allowance with which it began:
+//   - each further token adds a small allowance, and
+//   - what is spent once for several steps, a switch of shapes, may be paid off in more and more steps (Patience).
 //
-//     alone            1.4 % and 0.9 plain steps, which is 2.8 % for an answer of 64 tokens (`min_pace_alone` = 0.986)
-//     beside others   11.1 % and 0.9 plain steps (--min-pace 0.9); the others gain by it
+// A step may take so long that it loses a share of every account in it if nothing is accepted (Affordable), and as much
+// longer as plain steps would take for the draft tokens that can be relied on (Policy::ReliableTokens). Staying in a
+// shape costs no switch, so whoever has paid for one goes on as long as the drafts there are good.
 //
-// A step may still take longer than the cost curve says; the promise does not include that.
+// Beside others, each token adds what a share of --min-pace leaves (0.9: 11.1 %), because the others gain by it.
+//
+// This is no strict limit: relying on tokens with a chance of 0.7 means to lose sometimes, and a step may take longer
+// than the cost curve says. docs/WORLDS.md has what requests lose at worst.
 //
 // Gains can be lost again, but only up to a limit, so that a request whose drafts were good does not pay for the drafts
 // of its neighbours for long.
@@ -41,23 +44,28 @@ class PaceBudget {
   // one token only. `generating`: sequences that generate in it.
   double Affordable(SeqId seq, int generating) const;
 
-  // The share of the draft tokens which are expected to be accepted that a step may rely on: as many as were accepted
-  // of those that were expected lately.
-  double Trust() const;
+  // What the account of `seq` has, in plain steps. Negative = a debt.
+  double Savings(SeqId seq, int generating) const;
 
-  // Of the drafts that a step verified, `expected` tokens were expected to be accepted, and `accepted` were.
-  void ObserveDrafts(double expected, int accepted);
+  // In how many steps `seq` may pay off what is spent once for several steps.
+  double Patience(SeqId seq) const;
 
   // A step brought `tokens` tokens and took as long as `plain_steps` plain steps of the same sequences.
   void Observe(SeqId seq, int generating, int tokens, double plain_steps);
 
  private:
-  double Allowance(int generating) const;  // per step
+  struct Account {
+    double savings = 0;  // plain steps
+    double tokens = 0;   // of the answer so far
+  };
+
+  double Allowance(int generating) const;  // per token
+  Account& Of(SeqId seq) { return accounts_[static_cast<size_t>(seq)]; }
+  const Account& Of(SeqId seq) const { return accounts_[static_cast<size_t>(seq)]; }
 
   const double min_pace_beside_others_;
   const PaceTuning tuning_;
-  std::vector<double> accounts_;        // by sequence, in plain steps
-  double expected_ = 0, accepted_ = 0;  // draft tokens; older ones count less
+  std::vector<Account> accounts_;  // by sequence
 };
 
 }  // namespace outrider

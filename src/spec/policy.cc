@@ -43,8 +43,8 @@ void Policy::BeginOptions(const StepOutlook& step) {
   }
   rows_.insert(rows_.end(), other, step.others.end());
   drafted_.assign(step.sequences.size(), 0);
-  expected_.assign(step.sequences.size(), 0);
   tokens_so_far_ = 0;
+  plain_seconds_ = PlainSeconds(step);
   risks_.resize(std::max(risks_.size(), step.sequences.size()));
   for (Risk& risk : risks_) {
     risk.chance.clear();
@@ -56,7 +56,6 @@ void Policy::BeginOptions(const StepOutlook& step) {
 void Policy::AddToken(const StepOutlook& step, size_t which, size_t place) {
   ++rows_[place_[which]].rows;
   ++drafted_[which];
-  expected_[which] += step.sequences[which].survival[place];
   tokens_so_far_ += step.sequences[which].survival[place];
 }
 
@@ -94,16 +93,45 @@ void Policy::AddOption(const StepOutlook& step, double draft_seconds) {
   int rows = 0;
   for (const SequenceRows& sequence : rows_) rows += sequence.rows;
   const bool has_drafts = !options_.empty();
-  double switches = 0;
+  double switches = 0, more_at_risk = 0;
   if (has_drafts && layout_.parts.size() > 1) {
     switches = static_cast<double>(layout_.parts.size());
   } else if (has_drafts && rows != step.last_rows) {
     switches = 2 / mean_run_;  // to this shape and back, once for all steps of a run
+    more_at_risk = std::max(0.0, 2 / std::max(step.budget.patience, 1.0) - switches);
   }
   seconds += switches * curve_.SwitchSeconds();
   for (size_t i = 0; i < drafted_.size(); ++i) seconds += RollbackSeconds(step, i);
-  options_.push_back(
-      {tokens_so_far_, seconds, *std::min_element(expected_.begin(), expected_.end()), !has_drafts || HasKnownShape()});
+  const double risk_seconds = seconds + more_at_risk * curve_.SwitchSeconds();
+  double reliable = tokens_so_far_;
+  for (size_t i = 0; i < step.budget.savings.size(); ++i) {
+    const Survival drafted = step.sequences[i].survival.first(static_cast<size_t>(drafted_[i]));
+    reliable = std::min(reliable, ReliableTokens(drafted, risk_seconds / plain_seconds_ - 1, step.budget.savings[i]));
+  }
+  options_.push_back({.tokens = tokens_so_far_,
+                      .seconds = seconds,
+                      .risk_seconds = risk_seconds,
+                      .reliable_tokens = reliable,
+                      .known = !has_drafts || HasKnownShape()});
+}
+
+// How many accepted tokens of a draft a sequence can rely on that loses `loss` plain steps if none is accepted. Tokens
+// that are very likely to be accepted are always relied on: drafts are the only way out of a debt. Of all tokens
+// together the certainty equivalent is: the number that is worth as much as the uncertain one to somebody with constant
+// aversion to risk, -log E[exp(-aversion * accepted)] / aversion. Losses and gains of many small steps even out, so the
+// aversion is small where little is at stake.
+double Policy::ReliableTokens(Survival drafted, double loss, double savings) const {
+  const double aversion = tuning_.caution * loss * loss / (1 + std::max(savings, 0.0));
+  const double kept = std::exp(-aversion);
+  double likely = 0, all = 0, weight = 1, expected = 1;  // of exp(-aversion * accepted)
+  for (const double chance : drafted) {
+    if (chance >= tuning_.likely_survival) likely += chance;
+    all += chance;
+    expected -= chance * weight * (1 - kept);
+    weight *= kept;
+  }
+  constexpr double kNoAversion = 1e-6;
+  return std::max(likely, aversion < kNoAversion ? all : -std::log(expected) / aversion);
 }
 
 // options_[n] is the option with the n draft rows that survive most likely; order_[n] is the sequence whose draft has
@@ -169,8 +197,8 @@ bool Policy::HasKnownShape() const {
 // Whether the step may take so long (PaceBudget). A step without drafts always may.
 bool Policy::Affordable(size_t option, double draft_seconds, const StepOutlook& step) const {
   const Option& chosen = options_[option];
-  return option == 0 || (chosen.known && chosen.seconds + draft_seconds <=
-                                             step.max_seconds + step.seconds_per_gain * chosen.min_tokens);
+  return option == 0 || (chosen.known && chosen.risk_seconds + draft_seconds <=
+                                             step.budget.max_seconds + plain_seconds_ * chosen.reliable_tokens);
 }
 
 size_t Policy::BestOption(double rate, double draft_seconds, const StepOutlook& step) {
@@ -186,8 +214,10 @@ size_t Policy::BestOption(double rate, double draft_seconds, const StepOutlook& 
 }
 
 // The curve may be wrong about numbers of rows that have not been measured for a long time. A number that might pay
-// after all is tried, as long as the credit covers the expected loss. Returns that option, or `best`.
+// after all is tried, as long as the credit covers the expected loss. Returns that option, or `best`. Where a switch of
+// shapes costs time, a single step of another shape would tell nothing, and cost much.
 size_t Policy::OrTrial(size_t best, double rate, const StepOutlook& step) {
+  if (curve_.SwitchSeconds() > 0) return best;
   const int fixed_rows = step.fixed_rows();
   const double gain = GainOf(best, rate);
   size_t trial = best;

@@ -50,15 +50,21 @@ struct SequenceOutlook {
   Survival survival = {};  // of its draft; empty = none
 };
 
+// What a step may spend, so that no request becomes slower than it may (PaceBudget).
+struct StepBudget {
+  // For the whole step, with the drafts that are made from now on, if nothing of them is accepted. The step may take as
+  // much longer as plain steps would take for the draft tokens that can be relied on.
+  double max_seconds = std::numeric_limits<double>::infinity();
+  std::span<const double> savings = {};  // of each sequence, in plain steps; empty = no limit
+  double patience = 1;                   // a switch of shapes may be paid off in so many steps
+};
+
 struct StepOutlook {
   std::span<const SequenceOutlook> sequences;  // in ascending order
   std::span<const SequenceRows> others = {};   // without a draft: prompts, mostly; in ascending order
   int context = 0;                             // mean length of the generating sequences
   int last_rows = 0;  // of the step before; 0 if it had other sequences or prompts, or was computed in several parts
-  // The step may take at most max_seconds, including the time of drafts that are made from now on. If every sequence is
-  // expected to gain k draft tokens by it, it may take k * seconds_per_gain more (PaceBudget).
-  double max_seconds = std::numeric_limits<double>::infinity();
-  double seconds_per_gain = 0;
+  StepBudget budget = {};
 
   int generating() const { return static_cast<int>(sequences.size()); }
   int fixed_rows() const {
@@ -108,8 +114,9 @@ class Policy {
   // A choice of draft rows: how many of these tokens are expected to be accepted, and how long the step takes.
   struct Option {
     double tokens, seconds;
-    double min_tokens;  // the accepted tokens that the sequence with the fewest of them is expected to get
-    bool known;         // whether its time can be told: see HasKnownShape
+    double risk_seconds;     // the same with all of a switch of shapes that the budget must pay for
+    double reliable_tokens;  // accepted tokens that even the sequence with the fewest of them can rely on
+    bool known;              // whether its time can be told: see HasKnownShape
   };
 
   // The next token of a draft that is not among the rows yet.
@@ -131,6 +138,7 @@ class Policy {
   void AddToken(const StepOutlook& step, size_t which, size_t place);
   double RollbackSeconds(const StepOutlook& step, size_t which);
   void AddOption(const StepOutlook& step, double draft_seconds);
+  double ReliableTokens(Survival drafted, double loss, double savings) const;
   void ListOptions(const StepOutlook& step, int max_rows);
   void ListLevels(const StepOutlook& step, int max_rows);
   double GainOf(size_t option, double rate) const;
@@ -162,9 +170,9 @@ class Policy {
   std::vector<SequenceRows> rows_;   // of the option being listed, prompts included
   std::vector<size_t> place_;        // in rows_, by generating sequence
   std::vector<int> drafted_;         // of the option being listed, by generating sequence
-  std::vector<double> expected_;     // of the same option, by generating sequence: draft tokens expected to be right
-  double tokens_so_far_ = 0;         // their sum
+  double tokens_so_far_ = 0;         // draft tokens expected to be right
   std::vector<Risk> risks_;          // by generating sequence, filled as far as it was asked for
+  double plain_seconds_ = 0;         // of the step whose options are listed
   std::vector<SequenceRows> plain_;  // scratch of PlainSeconds
   StepLayout layout_;
 };

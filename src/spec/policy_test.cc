@@ -321,6 +321,50 @@ TEST(PolicyTest, WhereASwitchIsExpensiveUnequalWidthsAreMoreExpensive) {
   EXPECT_EQ(careful.Gain(uneven.outlook(), 0), 0);
 }
 
+// Whether a draft is verified if the step may take no longer than a plain one, but for the tokens that can be relied
+// on.
+struct Request {
+  double savings;
+  double patience = 1;
+  int last_rows = 1;
+};
+bool IsVerified(const CostCurve& curve, const std::vector<double>& draft, const Request& request) {
+  Policy policy = MakePolicy(curve);
+  const Step step(draft);
+  StepOutlook outlook = step.outlook();
+  outlook.budget = {policy.PlainSeconds(outlook), std::span(&request.savings, 1), request.patience};
+  outlook.last_rows = request.last_rows;
+  return policy.Gain(outlook, 0) > 0;
+}
+
+TEST(PolicyTest, ARequestReliesOnLikelyTokensAndWithSavingsOnOthers) {
+  const CostCurve curve = Line(0.5);
+  EXPECT_FALSE(IsVerified(curve, {0.52}, {.savings = 0})) << "it pays, but the request cannot afford to lose";
+  EXPECT_TRUE(IsVerified(curve, {0.52}, {.savings = 10}));
+  EXPECT_TRUE(IsVerified(curve, {0.75}, {.savings = 0}));
+  EXPECT_TRUE(IsVerified(curve, {0.75}, {.savings = -10})) << "the only way out of a debt";
+}
+
+TEST(PolicyTest, ASmallRiskIsTakenWhereALargeOneIsNot) {
+  EXPECT_TRUE(IsVerified(Line(0.2), {0.21}, {.savings = 0}));
+  EXPECT_FALSE(IsVerified(Line(0.6), {0.63}, {.savings = 0})) << "the same odds";
+}
+
+TEST(PolicyTest, OnlyARequestThatGoesOnForLongInvestsInASwitchOfShapes) {
+  const CostCurve curve({{1, 0.01}, {2, 0.011}, {3, 0.012}}, /*switch_seconds=*/0.01);
+  const std::vector<double> draft = {0.9, 0.8};
+  EXPECT_FALSE(IsVerified(curve, draft, {.savings = 0, .patience = 1})) << "two switches";
+  EXPECT_TRUE(IsVerified(curve, draft, {.savings = 0, .patience = 4}));
+  EXPECT_TRUE(IsVerified(curve, draft, {.savings = -3, .patience = 1, .last_rows = 3})) << "they are paid";
+}
+
+TEST(PolicyTest, WhereASwitchIsExpensiveNumbersOfRowsAreNotTried) {
+  const std::vector<CostPoint> points = {{1, 0.01}, {2, 0.018}};
+  CostCurve cheap(points), expensive(points, /*switch_seconds=*/0.005);
+  EXPECT_GT(StepsWithRows(cheap, {0.75}, 500, Line(0.8)), 0);
+  EXPECT_EQ(StepsWithRows(expensive, {0.75}, 500, Line(0.8)), 0);
+}
+
 TEST(PolicyTest, SpeedUpIsMeasuredAndNeverBelowOne) {
   const CostCurve curve = Line(0.1);
   Policy policy = MakePolicy(curve);

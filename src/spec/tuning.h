@@ -56,6 +56,12 @@ struct PolicyTuning {
   double min_return = 0.1;  // additional gain required for each other sequence, as a share of the cost
   double max_return = 0.5;  // limit of that share for all other sequences together
 
+  // Which draft tokens a request relies on when it cannot afford to lose: always on those that survive with at least
+  // `likely_survival`, and on the certainty equivalent of all. `caution` is the aversion to risk (1 / token) where one
+  // plain step is at stake and nothing was saved.
+  double likely_survival = 0.7;
+  double caution = 1;
+
   // What a step without drafts loses after a rollback, in units of what it would lose at the usual speed-up. (Drafts
   // are made when they are better than usual; value found by simulation.)
   double plain_step_loss = 2;
@@ -75,19 +81,13 @@ struct PolicyTuning {
   int max_plain_interval = 256;   // steps
 };
 
-// PaceBudget: how much slower than plain decoding a request may become in the worst case (spec/pace_budget.h has the
-// formula).
+// PaceBudget: how much slower than plain decoding a request may become.
 struct PaceTuning {
-  double min_pace_alone = 0.986;  // share of the speed of plain decoding that a request alone keeps
-  double judged_tokens = 64;      // a request may lose the allowance of so many tokens at its beginning
-  double max_stake = 0.5;         // share of its account that a sequence may lose in one step
-  double first_trust = 0.5;       // share of the expected draft tokens that is relied on before anything is known
-  double trust_prior = 8;         // expected tokens until what was observed counts half
-  double trust_half_life = 200;   // expected tokens until an observation counts half
-  double max_trust = 0.97;        // never rely on all of them
-  double max_savings = 12;        // plain steps: limit of the gains that may be lost again
-  double max_debt = 0.5;  // plain steps: limit of the losses that later steps make up for. Greater ones come from a
-                          // machine that became slower, for which drafts need not pay
+  double first_savings = 0.2;  // plain steps with which a request begins
+  double long_answer = 100;    // tokens after which an answer is likely to go on for long, so that it may invest
+  double long_share = 0.015;   // of the time of each further token: what it may lose in addition
+  double max_stake = 0.5;      // share of its account that a sequence may lose in one step
+  double max_savings = 12;     // plain steps: limit of the gains that may be lost again
 };
 
 // Asking drafters that cost time: draft models and draft servers.
@@ -161,6 +161,8 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
   visit("policy.first_credit", policy.first_credit);
   visit("policy.min_return", policy.min_return);
   visit("policy.max_return", policy.max_return);
+  visit("policy.likely_survival", policy.likely_survival);
+  visit("policy.caution", policy.caution);
   visit("policy.plain_step_loss", policy.plain_step_loss);
   visit("policy.typical_run", policy.typical_run);
   visit("policy.run_share", policy.run_share);
@@ -172,13 +174,11 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
   visit("policy.max_plain_interval", policy.max_plain_interval);
 
   PaceTuning& pace = tuning.pace;
-  visit("pace.judged_tokens", pace.judged_tokens);
+  visit("pace.first_savings", pace.first_savings);
+  visit("pace.long_answer", pace.long_answer);
+  visit("pace.long_share", pace.long_share);
   visit("pace.max_stake", pace.max_stake);
-  visit("pace.first_trust", pace.first_trust);
-  visit("pace.trust_prior", pace.trust_prior);
-  visit("pace.trust_half_life", pace.trust_half_life);
   visit("pace.max_savings", pace.max_savings);
-  visit("pace.max_debt", pace.max_debt);
 
   AskingTuning& asking = tuning.asking;
   visit("asking.trial_tokens", asking.trial_tokens);
@@ -199,8 +199,6 @@ void VisitNumbers(Tuning& tuning, Visit visit) {
 template <typename Visit>
 void VisitSharesNearOne(Tuning& tuning, Visit visit) {
   visit("acceptance.max_claim", tuning.acceptance.max_claim);
-  visit("pace.min_pace_alone", tuning.pace.min_pace_alone);
-  visit("pace.max_trust", tuning.pace.max_trust);
 }
 
 template <typename Visit>
